@@ -1,0 +1,28 @@
+import type { Workload } from "../run.ts";
+import { backlog } from "./backlog.ts";
+import { bareLoop } from "./bare-loop.ts";
+import { drain } from "./drain.ts";
+import { drain4k } from "./drain-4k.ts";
+import { enqueue } from "./enqueue.ts";
+import { inFlight } from "./in-flight.ts";
+import { pickup } from "./pickup.ts";
+import { python } from "./python.ts";
+import { recovery } from "./recovery.ts";
+import { size } from "./size.ts";
+import { snapshot } from "./snapshot.ts";
+import { steps } from "./steps.ts";
+
+export const workloads: Workload[] = [
+  drain,
+  drain4k,
+  enqueue,
+  pickup,
+  bareLoop,
+  backlog,
+  snapshot,
+  inFlight,
+  steps,
+  python,
+  recovery,
+  size,
+];

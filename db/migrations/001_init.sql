@@ -1,0 +1,178 @@
+-- The record of every job, and the narrow tables that make it findable.
+--
+-- `jobs` is the truth. No index on it covers a column that changes on a job's ordinary way, so claim and
+-- settle are HOT updates; what must be found by state is found through `ready_jobs`, `timers` and `claims`.
+
+CREATE TYPE {schema}.oracle_job_state AS ENUM (
+  'PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED_RETRYABLE', 'FAILED_TERMINAL', 'CANCELLED'
+);
+
+CREATE TYPE {schema}.oracle_attempt_status AS ENUM (
+  'RUNNING', 'SUCCEEDED', 'FAILED', 'LEASE_EXPIRED', 'RELEASED', 'CANCELLED', 'SUPERSEDED'
+);
+
+CREATE TABLE {schema}.jobs (
+  job_id uuid NOT NULL PRIMARY KEY DEFAULT gen_random_uuid(),
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  run_after timestamptz NOT NULL DEFAULT clock_timestamp(),
+  started_at timestamptz,
+  completed_at timestamptz,
+  deadline timestamptz,
+  lease_expires_at timestamptz,
+  cancel_requested_at timestamptz,
+  current_attempt_id uuid,
+  replay_of uuid,
+  state {schema}.oracle_job_state NOT NULL DEFAULT 'PENDING',
+  priority integer NOT NULL DEFAULT 0,
+  attempt_count integer NOT NULL DEFAULT 0,
+  max_attempts integer NOT NULL DEFAULT 3,
+  interruptions integer NOT NULL DEFAULT 0,
+  timeout_seconds integer,
+  tenant_id text NOT NULL DEFAULT 'default',
+  queue_name text NOT NULL DEFAULT 'default',
+  job_type text NOT NULL,
+  idempotency_key text NOT NULL,
+  spec_hash text NOT NULL,
+  -- Set only for jobs submitted with dedupe 'active', cleared when they end.
+  active_spec_hash text,
+  handler_version text,
+  worker_id text,
+  hold_reason text,
+  policy_flags jsonb NOT NULL DEFAULT '{}',
+  error_json jsonb,
+  input_payload jsonb NOT NULL,
+
+  CONSTRAINT completed_requires_timestamp
+    CHECK ((state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED')) = (completed_at IS NOT NULL)),
+  CONSTRAINT lease_only_when_running
+    CHECK ((state = 'RUNNING') = (lease_expires_at IS NOT NULL)),
+  CONSTRAINT running_has_attempt
+    CHECK (state <> 'RUNNING' OR (current_attempt_id IS NOT NULL AND worker_id IS NOT NULL)),
+  CONSTRAINT failed_has_error
+    CHECK (state NOT IN ('FAILED_RETRYABLE', 'FAILED_TERMINAL') OR error_json IS NOT NULL),
+  CONSTRAINT held_only_while_waiting
+    CHECK (hold_reason IS NULL OR state IN ('PENDING', 'FAILED_RETRYABLE')),
+  CONSTRAINT active_only_while_unfinished
+    CHECK (active_spec_hash IS NULL OR state IN ('PENDING', 'RUNNING', 'FAILED_RETRYABLE')),
+  CONSTRAINT attempts_are_bounded
+    CHECK (max_attempts BETWEEN 1 AND 1000 AND interruptions BETWEEN 0 AND attempt_count),
+  CONSTRAINT timeout_is_positive
+    CHECK (timeout_seconds BETWEEN 1 AND 604800),
+  CONSTRAINT priority_is_bounded
+    CHECK (priority BETWEEN -1000000 AND 1000000),
+  -- Bytes, not characters: a CHECK runs at every update, and counting bytes costs nothing.
+  CONSTRAINT names_are_short CHECK (
+    octet_length(tenant_id) BETWEEN 1 AND 800 AND octet_length(queue_name) BETWEEN 1 AND 800
+    AND octet_length(job_type) BETWEEN 1 AND 800 AND octet_length(idempotency_key) BETWEEN 1 AND 4000
+  )
+) WITH (fillfactor = 45, toast_tuple_target = 512);
+
+-- Keyed by job and number: the claim appends, the settle finds it by that key, and no second index is paid.
+CREATE TABLE {schema}.attempts (
+  job_id uuid NOT NULL,
+  attempt_id uuid NOT NULL,
+  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  ended_at timestamptz,
+  attempt_no integer NOT NULL,
+  status {schema}.oracle_attempt_status NOT NULL DEFAULT 'RUNNING',
+  tenant_id text NOT NULL,
+  worker_id text NOT NULL,
+  cause text,
+  error_message text,
+  error_json jsonb,
+  -- What an attempt brought that had lost its lease: evidence, never a result.
+  late_output jsonb,
+  PRIMARY KEY (job_id, attempt_no),
+  CONSTRAINT ended_when_closed CHECK ((status = 'RUNNING') = (ended_at IS NULL))
+) WITH (fillfactor = 50);
+
+CREATE TABLE {schema}.results (
+  job_id uuid NOT NULL PRIMARY KEY,
+  attempt_id uuid NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  result_schema_version integer NOT NULL DEFAULT 1,
+  tenant_id text NOT NULL,
+  content_hash text NOT NULL,
+  model_metadata jsonb,
+  result_payload jsonb NOT NULL
+) WITH (toast_tuple_target = 512);
+
+CREATE TABLE {schema}.artifacts (
+  artifact_id uuid NOT NULL PRIMARY KEY,
+  job_id uuid NOT NULL,
+  attempt_no integer NOT NULL,
+  attempt_id uuid NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  size bigint NOT NULL CHECK (size >= 0),
+  tenant_id text NOT NULL,
+  artifact_type text NOT NULL,
+  sha256 text NOT NULL,
+  reference text,
+  artifact_payload jsonb,
+  FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE,
+  CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL))
+);
+
+-- One row per job that could start now; claims delete from its head.
+-- rank and ready_at are the order: -priority and run_after, or both in one moment where the queue has ageing.
+CREATE TABLE {schema}.ready_jobs (
+  ready_at timestamptz NOT NULL,
+  job_id uuid NOT NULL,
+  rank integer NOT NULL,
+  queue_name text NOT NULL,
+  tenant_id text NOT NULL,
+  PRIMARY KEY (queue_name, tenant_id, rank, ready_at, job_id)
+);
+
+-- What must happen to a job later: 'run' puts it among the ready ones, 'deadline' ends it.
+CREATE TABLE {schema}.timers (
+  due_at timestamptz NOT NULL,
+  job_id uuid NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('run', 'deadline')),
+  tenant_id text NOT NULL,
+  PRIMARY KEY (due_at, job_id, kind)
+);
+
+-- One row per claimed batch: where the sweeper looks for leases that may have run out. Only a hint;
+-- jobs.lease_expires_at is the truth, and renewals do not touch these rows.
+CREATE TABLE {schema}.claims (
+  claim_id uuid NOT NULL PRIMARY KEY,
+  expires_at timestamptz NOT NULL,
+  worker_id text NOT NULL,
+  queue_names text[] NOT NULL,
+  job_ids uuid[] NOT NULL
+);
+
+CREATE TABLE {schema}.queues (
+  queue_name text NOT NULL PRIMARY KEY CHECK (length(queue_name) BETWEEN 1 AND 200),
+  paused_at timestamptz,
+  -- When set, one point of priority is worth this many seconds of waiting, so nothing starves.
+  ageing_seconds double precision CHECK (ageing_seconds > 0)
+);
+
+CREATE TABLE {schema}.workers (
+  worker_id text NOT NULL PRIMARY KEY,
+  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- A worker not seen for this long counts as dead.
+  lease_seconds double precision NOT NULL,
+  pid integer NOT NULL,
+  concurrency integer NOT NULL,
+  draining boolean NOT NULL DEFAULT false,
+  host text NOT NULL,
+  version text NOT NULL,
+  queues text[] NOT NULL,
+  job_types text[] NOT NULL
+);
+
+-- Who changed a job's fate by hand, and when.
+CREATE TABLE {schema}.audit (
+  audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  tenant_id text NOT NULL,
+  job_id uuid NOT NULL,
+  action text NOT NULL,
+  login text NOT NULL DEFAULT session_user,
+  details jsonb NOT NULL DEFAULT '{}'
+);

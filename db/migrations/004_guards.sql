@@ -1,0 +1,114 @@
+-- What the database itself refuses and does, whoever is writing: the application, or a person with psql.
+-- Legality tests stand in WHEN clauses, so a legal change calls no function; and they are AFTER triggers, because
+-- a BEFORE UPDATE trigger makes Postgres lock every row once more, with a WAL record of its own.
+
+CREATE FUNCTION {schema}.refuse() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION '%.% refused: %', TG_TABLE_NAME, lower(TG_OP), TG_ARGV[0]
+    USING ERRCODE = 'integrity_constraint_violation';
+END
+$$;
+
+-- The state graph. An attempt may only extend a lease that has not run out, a new attempt may only replace
+-- one whose lease has, and what is finished stays as it is but for an operator's retry. Only the functions of
+-- 005 start and complete a job: they write the attempt or the result in the same statement.
+CREATE TRIGGER jobs_legal_change AFTER UPDATE ON {schema}.jobs
+FOR EACH ROW WHEN (NOT CASE OLD.state
+  WHEN 'RUNNING' THEN
+    CASE
+      WHEN NEW.state <> 'RUNNING' THEN NEW.current_attempt_id = OLD.current_attempt_id
+        AND NEW.attempt_count = OLD.attempt_count AND NEW.interruptions >= OLD.interruptions
+        AND (NEW.state <> 'SUCCEEDED' OR current_user = '{role}_owner')
+      WHEN NEW.current_attempt_id = OLD.current_attempt_id THEN NEW.attempt_count = OLD.attempt_count
+        AND (OLD.lease_expires_at > clock_timestamp() OR NEW.lease_expires_at <= OLD.lease_expires_at)
+      ELSE NEW.attempt_count = OLD.attempt_count + 1 AND OLD.lease_expires_at <= clock_timestamp()
+        AND OLD.cancel_requested_at IS NULL AND current_user = '{role}_owner'
+    END
+  WHEN 'PENDING' THEN
+    CASE NEW.state
+      WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
+        AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
+      ELSE NEW.state IN ('PENDING', 'CANCELLED', 'FAILED_TERMINAL') AND NEW.attempt_count = OLD.attempt_count
+    END
+  WHEN 'FAILED_RETRYABLE' THEN
+    CASE NEW.state
+      WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
+        AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
+      ELSE NEW.state IN ('FAILED_RETRYABLE', 'CANCELLED', 'FAILED_TERMINAL')
+        AND NEW.attempt_count = OLD.attempt_count
+    END
+  WHEN 'SUCCEEDED' THEN false
+  ELSE NEW.state = 'PENDING' AND NEW.attempt_count = OLD.attempt_count
+    AND NEW.max_attempts > NEW.attempt_count - NEW.interruptions
+END)
+EXECUTE FUNCTION {schema}.refuse('the state graph does not allow this change');
+
+CREATE TRIGGER attempts_closed AFTER UPDATE ON {schema}.attempts
+FOR EACH ROW WHEN (OLD.status <> 'RUNNING' AND NOT (OLD.status = 'LEASE_EXPIRED' AND NEW.status = 'SUPERSEDED'))
+EXECUTE FUNCTION {schema}.refuse('a closed attempt does not change');
+
+CREATE TRIGGER results_immutable AFTER UPDATE ON {schema}.results
+FOR EACH ROW EXECUTE FUNCTION {schema}.refuse('a result never changes');
+
+-- One coalesced wake-up per queue and transaction. The payload is a hash: any login may LISTEN.
+CREATE FUNCTION {schema}.wake(queue text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_notify('{schema}_wake', left(md5(queue), 8))
+  WHERE current_setting('{schema}.notify', true) IS DISTINCT FROM 'off'
+$$;
+
+-- Whoever changes a job, also by hand, cannot lose it: one that waits again (retry, release, new priority, hold
+-- lifted) gets its row back, one that stops waiting otherwise than by a claim loses it. The claim removes its own
+-- rows and never comes here.
+CREATE FUNCTION {schema}.jobs_waiting() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  ageing double precision;
+BEGIN
+  SELECT q.ageing_seconds INTO ageing FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
+  IF OLD.state IN ('PENDING', 'FAILED_RETRYABLE') THEN
+    -- SKIP LOCKED: a claim that holds the row is waiting for our lock on the job, and will find it changed.
+    DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
+      SELECT r.ctid FROM {schema}.ready_jobs r
+      WHERE r.queue_name = OLD.queue_name AND r.tenant_id = OLD.tenant_id AND r.job_id = OLD.job_id
+        AND r.rank = CASE WHEN ageing IS NULL THEN -OLD.priority ELSE 0 END
+        AND r.ready_at = CASE WHEN ageing IS NULL THEN OLD.run_after
+          ELSE OLD.run_after - make_interval(secs => OLD.priority * ageing) END
+      FOR UPDATE SKIP LOCKED));
+    DELETE FROM {schema}.timers WHERE ctid = ANY (ARRAY(
+      SELECT t.ctid FROM {schema}.timers t
+      WHERE t.due_at = OLD.run_after AND t.job_id = OLD.job_id AND t.kind = 'run'
+      FOR UPDATE SKIP LOCKED));
+  END IF;
+  IF NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
+    IF NEW.run_after <= clock_timestamp() THEN
+      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+      VALUES (
+        NEW.queue_name, NEW.tenant_id,
+        CASE WHEN ageing IS NULL THEN -NEW.priority ELSE 0 END,
+        CASE WHEN ageing IS NULL THEN NEW.run_after
+          ELSE NEW.run_after - make_interval(secs => NEW.priority * ageing) END,
+        NEW.job_id)
+      ON CONFLICT DO NOTHING;
+      PERFORM {schema}.wake(NEW.queue_name);
+    ELSE
+      INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
+      VALUES (NEW.run_after, NEW.job_id, 'run', NEW.tenant_id) ON CONFLICT DO NOTHING;
+    END IF;
+  END IF;
+  -- Its deadline's timer may have fired while it ran, or while it was finished.
+  IF NEW.deadline IS NOT NULL AND NEW.state IN ('PENDING', 'FAILED_RETRYABLE') THEN
+    INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
+    VALUES (NEW.deadline, NEW.job_id, 'deadline', NEW.tenant_id) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER jobs_waiting AFTER UPDATE ON {schema}.jobs
+FOR EACH ROW WHEN (
+  NEW.state IN ('PENDING', 'FAILED_RETRYABLE')
+  OR (OLD.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.state <> 'RUNNING')
+)
+EXECUTE FUNCTION {schema}.jobs_waiting();

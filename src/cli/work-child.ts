@@ -1,0 +1,66 @@
+import { summarizeText } from "../ai/summarize-text.js";
+import { connect } from "../connect.js";
+import { readSettings, type SettingName } from "../core/settings.js";
+import { createWorker } from "../create-worker.js";
+import { loadHandlers } from "../handlers/load.js";
+import { createLogger, jobLog, logEvents } from "../observe/log.js";
+import { pipeJournal } from "../worker/journal.js";
+import { exitCodeOf, printError } from "./errors.js";
+import { untilReachable } from "./open.js";
+
+/** What the supervisor tells a worker process, through the environment variable ORACLE_WORKER_CHILD. */
+export interface ChildOrders {
+  workerId: string;
+  settings: Partial<Record<SettingName, string>>;
+  handlers: string | undefined;
+  drain: boolean;
+}
+
+/** How long a new process waits for a database that does not answer. */
+const CONNECT_PATIENCE_MS = 30_000;
+
+async function main(): Promise<void> {
+  const orders = JSON.parse(process.env.ORACLE_WORKER_CHILD ?? "{}") as ChildOrders;
+  // Handlers and what they start have no business with the database's password.
+  delete process.env.ORACLE_WORKER_CHILD;
+  const settings = readSettings(orders.settings);
+  const logger = createLogger(settings.LOG_LEVEL);
+  const jobs = [summarizeText, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
+  const oracle = await connect({ settings });
+  const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
+    createWorker(oracle, {
+      jobs: withoutReplaced(jobs),
+      workerId: orders.workerId,
+      onEvent: logEvents(logger),
+      log: jobLog(logger),
+      journal: pipeJournal(),
+    }),
+  );
+
+  let signals = 0;
+  const end = async () => {
+    if (signals++ > 0) return worker.abort();
+    await worker.stop();
+    await oracle.close();
+    // A handler that ignores its signal would keep this process alive; its job was not handed back.
+    process.exit(0);
+  };
+  process.on("SIGTERM", () => void end());
+  process.on("SIGINT", () => void end());
+  process.on("disconnect", () => void end());
+  process.send?.("ready");
+  if (orders.drain) {
+    await worker.drained();
+    await end();
+  }
+}
+
+/** A handlers path may define a built-in type anew; the later definition counts. */
+function withoutReplaced<T extends { type: string }>(jobs: T[]): T[] {
+  return [...new Map(jobs.map((job) => [job.type, job])).values()];
+}
+
+main().catch((error: unknown) => {
+  printError(error, false);
+  process.exit(exitCodeOf(error));
+});

@@ -1,0 +1,84 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { OracleError } from "./core/errors.js";
+import type { JobLog, WorkerEventListener } from "./core/events.js";
+import type { Lease } from "./core/job.js";
+import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
+import { Registry } from "./handlers/registry.js";
+import type { Oracle } from "./oracle.js";
+import { version } from "./version.js";
+import type { Journal } from "./worker/slots.js";
+import { Worker } from "./worker/worker.js";
+
+export interface CreateWorkerOptions {
+  jobs: JobDefinition[];
+  /** Default `["default"]`, or the environment's QUEUES. */
+  queues?: string[];
+  /** Jobs at once. Default 10, or the environment's CONCURRENCY. */
+  concurrency?: number;
+  /** How long a lease lasts without renewal. Default 60, or the environment's LEASE_SECONDS. */
+  leaseSeconds?: number;
+  /** How often to look without being told. Default 1, or the environment's POLL_INTERVAL. */
+  pollSeconds?: number;
+  /** How long `stop` waits for running jobs. Default 30, or the environment's SHUTDOWN_GRACE. */
+  shutdownGraceSeconds?: number;
+  /** A name; a suffix makes it unique to this process. Default: the host's name. */
+  workerId?: string;
+  onEvent?: WorkerEventListener;
+  /** Where handlers' `log` goes. Default: nowhere. */
+  log?: (lease: Lease) => JobLog;
+  /** @internal For the supervisor. */
+  journal?: Journal;
+}
+
+const silent: JobLog = { info() {}, warn() {}, error() {} };
+
+/** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
+export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
+  const { settings } = oracle;
+  const strangers = options.jobs.filter((job) => !isJobDefinition(job));
+  if (strangers.length > 0) {
+    throw new OracleError("INVALID_ARGUMENT", "createWorker: jobs must hold values made with defineJob.", {
+      field: "jobs",
+    });
+  }
+  await oracle.check();
+  const registry = new Registry(options.jobs);
+  const workerId = options.workerId ?? uniqueWorkerId(settings.WORKER_ID);
+  const queues = options.queues ?? settings.QUEUES;
+  const concurrency = options.concurrency ?? settings.CONCURRENCY;
+  const leaseSeconds = options.leaseSeconds ?? settings.LEASE_SECONDS;
+  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 4 });
+  const worker = new Worker(database, registry, {
+    workerId,
+    queues,
+    concurrency,
+    leaseSeconds,
+    pollMs: (options.pollSeconds ?? settings.POLL_INTERVAL) * 1000,
+    graceMs: (options.shutdownGraceSeconds ?? settings.SHUTDOWN_GRACE) * 1000,
+    limits: { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH },
+    keeper: {
+      database: database.options,
+      worker: {
+        workerId,
+        host: hostname(),
+        pid: process.pid,
+        version,
+        concurrency,
+        leaseSeconds,
+        queues,
+        jobTypes: registry.types(),
+      },
+    },
+    log: options.log ?? (() => silent),
+    emit: options.onEvent ?? (() => {}),
+    journal: options.journal,
+  });
+  await worker.start();
+  return worker;
+}
+
+/** One id per process: a host-and-pid pair repeats, and a supervisor frees leases by this name. */
+export function uniqueWorkerId(name = hostname()): string {
+  return `${name}.${randomBytes(4).toString("hex")}`;
+}

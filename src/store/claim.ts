@@ -1,0 +1,53 @@
+import { newId } from "../core/ids.js";
+
+import type { Lease } from "../core/job.js";
+import { type Database, statement } from "./database.js";
+import { type LeaseRow, toLease } from "./lease-row.js";
+
+/** One tenant's ready jobs in one queue, and where their head was when last seen. */
+export interface Slice {
+  queue: string;
+  tenantId: string;
+  headRank: number;
+  /** As Postgres printed it: a Date would lose the microseconds. */
+  headReadyAt: string;
+  headJobId: string;
+  /** The queue's order counts waiting against priority, so a job alone does not tell its place. */
+  ageing: boolean;
+}
+
+export interface ClaimRequest {
+  workerId: string;
+  leaseSeconds: number;
+  /** How many jobs to take from each slice. */
+  quotas: { slice: Slice; quota: number }[];
+}
+
+// 005_lease_functions.sql: takes ready rows from their heads, starts their jobs and opens their attempts.
+const claimJobs = statement<LeaseRow>(
+  "claim",
+  `SELECT * FROM {schema}.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+);
+
+/** A batch of leases and the id of its sweeper's hint, which the last settle of the batch removes. */
+export interface Claim {
+  claimId: string;
+  leases: Lease[];
+}
+
+export async function claim(db: Database, request: ClaimRequest): Promise<Claim> {
+  const { quotas } = request;
+  const claimId = newId();
+  const rows = await db.query(claimJobs, [
+    quotas.map(({ slice }) => slice.queue),
+    quotas.map(({ slice }) => slice.tenantId),
+    quotas.map(({ quota }) => quota),
+    quotas.map(({ slice }) => slice.headRank),
+    quotas.map(({ slice }) => slice.headReadyAt),
+    quotas.map(({ slice }) => slice.headJobId),
+    request.workerId,
+    request.leaseSeconds,
+    claimId,
+  ]);
+  return { claimId, leases: rows.map(toLease) };
+}

@@ -1,0 +1,188 @@
+import { IdempotencyConflict, OracleError } from "../core/errors.js";
+import { type Database, type SqlClient, statement } from "./database.js";
+
+/** One job as the submitter decides it; defaults are the table's. */
+export interface NewJob {
+  jobId: string;
+  tenantId: string;
+  queue: string;
+  type: string;
+  /** Undefined: the job's own id. */
+  key: string | undefined;
+  inputText: string;
+  specHash: string;
+  dedupe: "active" | "result" | undefined;
+  priority: number;
+  maxAttempts: number;
+  timeoutSeconds: number | undefined;
+  /** Absolute, or seconds from now by the database's clock. */
+  runAfter: Date | number | undefined;
+  /** The same. */
+  deadline: Date | number | undefined;
+  handlerVersion: string | undefined;
+  replayOf: string | undefined;
+}
+
+export interface Enqueued {
+  jobId: string;
+  /** False: the job was there already, joined by its key, by an unfinished twin or by a twin's result. */
+  created: boolean;
+  joined: "key" | "active" | "result" | null;
+}
+
+// 005_lease_functions.sql: inserts the jobs, makes them ready or sets their timers, and wakes workers.
+const insertJobs = statement<{ job_id: string }>(
+  "enqueue",
+  `SELECT job_id FROM {schema}.enqueue_jobs(
+     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS job_id`,
+);
+
+const findExisting = statement<{
+  position: number;
+  job_id: string;
+  joined: "key" | "active";
+  spec_hash: string;
+}>(
+  "enqueue-existing",
+  `SELECT n.position::integer, found.job_id, found.joined, found.spec_hash
+   FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS n(tenant_id, key, active_spec_hash, position)
+   CROSS JOIN LATERAL (
+     (SELECT j.job_id, 'key' AS joined, j.spec_hash FROM {schema}.jobs j
+      WHERE j.tenant_id = n.tenant_id AND j.idempotency_key = n.key AND j.idempotency_key <> j.job_id::text)
+     UNION ALL
+     (SELECT j.job_id, 'key', j.spec_hash FROM {schema}.jobs j
+      WHERE j.job_id = {schema}.key_as_id(n.key) AND j.tenant_id = n.tenant_id AND j.idempotency_key = n.key)
+     UNION ALL
+     (SELECT j.job_id, 'active', j.spec_hash FROM {schema}.jobs j
+      WHERE j.tenant_id = n.tenant_id AND j.active_spec_hash = n.active_spec_hash)
+     LIMIT 1
+   ) found`,
+);
+
+const findSucceededTwin = statement<{ position: number; job_id: string }>(
+  "enqueue-twin",
+  `SELECT n.position::integer, found.job_id
+   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS n(tenant_id, spec_hash, position)
+   CROSS JOIN LATERAL (
+     SELECT j.job_id FROM {schema}.jobs j
+     WHERE j.spec_hash = n.spec_hash AND j.tenant_id = n.tenant_id AND j.state = 'SUCCEEDED'
+     ORDER BY j.completed_at DESC LIMIT 1
+   ) found`,
+);
+
+/**
+ * Stores the jobs in one statement and says of each, in order, whether it is new.
+ * With a client, inside the caller's transaction; without one, all jobs are stored or none.
+ */
+export async function enqueue(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+  const mayJoin = jobs.some((job) => job.key !== undefined || job.dedupe !== undefined);
+  if (!mayJoin) {
+    await insert(db, jobs, client);
+    return jobs.map(({ jobId }) => ({ jobId, created: true, joined: null }));
+  }
+  // One job that joins stores nothing, so only several need a transaction to stay all or nothing.
+  if (client || jobs.length === 1) return enqueueOrJoin(db, jobs, client);
+  return db.transaction((own) => enqueueOrJoin(db, jobs, own));
+}
+
+async function enqueueOrJoin(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+  const outcome = new Map<NewJob, Enqueued>();
+  await joinSucceededTwins(db, jobs, outcome, client);
+  // A twin can finish between the refused insert and the look-up; then there is room for a new job.
+  for (let round = 0; round < 10; round++) {
+    const open = jobs.filter((job) => !outcome.has(job));
+    if (open.length === 0) return jobs.map((job) => outcome.get(job) as Enqueued);
+    const inserted = await insert(db, open, client);
+    for (const job of open) {
+      if (inserted.has(job.jobId)) outcome.set(job, { jobId: job.jobId, created: true, joined: null });
+    }
+    await joinExisting(
+      db,
+      open.filter((job) => !outcome.has(job)),
+      outcome,
+      client,
+    );
+  }
+  throw new OracleError("INTERNAL", "Enqueue kept meeting a twin that was gone a moment later; try again.");
+}
+
+async function insert(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Set<string>> {
+  // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle.
+  const rows = jobs.some((job) => job.key !== undefined || job.dedupe)
+    ? [...jobs].sort((a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId))
+    : jobs;
+  // A column in which nobody gives a value is not sent.
+  const column = <T>(pick: (job: NewJob) => T | null | undefined) => {
+    const values = rows.map(pick);
+    return values.some((value) => value !== null && value !== undefined) ? values : null;
+  };
+  const inserted = await db.query(
+    insertJobs,
+    [
+      column((job) => job.jobId),
+      column((job) => job.tenantId),
+      column((job) => job.queue),
+      column((job) => job.type),
+      column((job) => job.key),
+      column((job) => job.specHash),
+      column((job) => (job.dedupe === "active" ? job.specHash : null)),
+      column((job) => job.priority),
+      column((job) => job.maxAttempts),
+      column((job) => job.timeoutSeconds),
+      column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
+      column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
+      column((job) => (job.deadline instanceof Date ? job.deadline : null)),
+      column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
+      column((job) => job.handlerVersion),
+      column((job) => job.replayOf),
+      column((job) => job.inputText),
+    ],
+    client,
+  );
+  return new Set(inserted.map((row) => row.job_id));
+}
+
+async function joinExisting(
+  db: Database,
+  jobs: NewJob[],
+  outcome: Map<NewJob, Enqueued>,
+  client?: SqlClient,
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const found = await db.query(
+    findExisting,
+    [
+      jobs.map((job) => job.tenantId),
+      jobs.map((job) => job.key),
+      jobs.map((job) => (job.dedupe === "active" ? job.specHash : null)),
+    ],
+    client,
+  );
+  for (const row of found) {
+    const job = jobs[row.position - 1] as NewJob;
+    if (row.spec_hash !== job.specHash) throw new IdempotencyConflict(job.key ?? job.jobId, row.job_id);
+    outcome.set(job, { jobId: row.job_id, created: false, joined: row.joined });
+  }
+}
+
+async function joinSucceededTwins(
+  db: Database,
+  jobs: NewJob[],
+  outcome: Map<NewJob, Enqueued>,
+  client?: SqlClient,
+): Promise<void> {
+  const wanted = jobs.filter((job) => job.dedupe === "result");
+  if (wanted.length === 0) return;
+  const found = await db.query(
+    findSucceededTwin,
+    [wanted.map((job) => job.tenantId), wanted.map((job) => job.specHash)],
+    client,
+  );
+  for (const row of found) {
+    outcome.set(wanted[row.position - 1] as NewJob, { jobId: row.job_id, created: false, joined: "result" });
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

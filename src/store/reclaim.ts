@@ -1,0 +1,35 @@
+import { newId } from "../core/ids.js";
+
+import type { Claim } from "./claim.js";
+import { type Database, statement } from "./database.js";
+import { type LeaseRow, toLease } from "./lease-row.js";
+
+// 005_lease_functions.sql: closes attempts whose leases ran out, and ends or restarts their jobs.
+const reclaimJobs = statement<LeaseRow>("reclaim", `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5)`);
+
+export interface Reclaimed extends Claim {
+  /** Jobs that ended instead: attempts used up, deadline passed, or cancelled. */
+  ended: { jobId: string; tenantId: string; type: string; state: string }[];
+}
+
+/** Takes over up to `limit` jobs whose leases ran out, and ends those that may not run again. */
+export async function reclaim(
+  db: Database,
+  request: { workerId: string; queues: string[]; leaseSeconds: number; limit: number },
+): Promise<Reclaimed> {
+  const claimId = newId();
+  const rows = await db.query(reclaimJobs, [
+    request.queues,
+    request.workerId,
+    request.limit,
+    request.leaseSeconds,
+    claimId,
+  ]);
+  return {
+    claimId,
+    leases: rows.filter((row) => row.state === "RUNNING").map(toLease),
+    ended: rows
+      .filter((row) => row.state !== "RUNNING")
+      .map((row) => ({ jobId: row.job_id, tenantId: row.tenant_id, type: row.job_type, state: row.state })),
+  };
+}

@@ -1,0 +1,104 @@
+import { OracleError } from "./core/errors.js";
+import { specHash } from "./core/hash.js";
+import { newId } from "./core/ids.js";
+import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
+import type { NewJob } from "./store/enqueue.js";
+
+export interface EnqueueOptions {
+  /** Idempotency key, unique within the tenant. Default: the job's own id. */
+  key?: string;
+  /** Default `default`. */
+  queue?: string;
+  /** Higher runs first. Default 0. */
+  priority?: number;
+  /** A moment, or seconds from now by the database's clock. */
+  runAfter?: Date | number;
+  /** The job fails if it has not finished by then: a moment, or seconds from now by the database's clock. */
+  deadline?: Date | number;
+  /** Default 3. */
+  maxAttempts?: number;
+  /** How long one attempt may run. Default: the job type's. */
+  timeoutSeconds?: number;
+  /** `active` joins an unfinished job with the same type and input, `result` a succeeded one. */
+  dedupe?: "active" | "result";
+  /** Default `default`. */
+  tenant?: string;
+  /** A handler version to pin: part of the job's specification. */
+  version?: string;
+  replayOf?: string;
+}
+
+/** From the least to the most that each number may be. */
+export const submissionBounds = {
+  priority: [-1_000_000, 1_000_000],
+  maxAttempts: [1, 1000],
+  timeoutSeconds: [1, 604_800],
+} as const;
+
+/** The most characters that each name may have. */
+export const nameLengths = { type: 200, queue: 200, tenant: 200, version: 200, key: 1000 } as const;
+
+/** Checks a submission at the edge and makes the row of it; nothing is stored when this throws. */
+export function toNewJob(type: string, input: unknown, options: EnqueueOptions, limits: JsonLimits): NewJob {
+  const inputText = toJsonText(input, limits, "input");
+  const { dedupe } = options;
+  if (dedupe !== undefined && dedupe !== "active" && dedupe !== "result") {
+    throw wrong("dedupe", dedupe, "active or result");
+  }
+  return {
+    jobId: newId(),
+    tenantId: checkName("tenant", options.tenant ?? "default"),
+    queue: checkName("queue", options.queue ?? "default"),
+    type: checkName("type", type),
+    key: options.key === undefined ? undefined : checkName("key", options.key),
+    inputText,
+    specHash: specHash({
+      jobType: type,
+      input: input as JsonValue,
+      ...(options.version === undefined ? {} : { handlerVersion: options.version }),
+    }),
+    dedupe,
+    priority: checkInteger("priority", options.priority ?? 0),
+    maxAttempts: checkInteger("maxAttempts", options.maxAttempts ?? 3),
+    timeoutSeconds:
+      options.timeoutSeconds === undefined
+        ? undefined
+        : checkInteger("timeoutSeconds", options.timeoutSeconds),
+    runAfter: checkMoment("runAfter", options.runAfter),
+    deadline: checkMoment("deadline", options.deadline),
+    handlerVersion: options.version === undefined ? undefined : checkName("version", options.version),
+    replayOf: options.replayOf,
+  };
+}
+
+function checkName(field: keyof typeof nameLengths, value: unknown): string {
+  const most = nameLengths[field];
+  if (typeof value !== "string" || value.length < 1 || value.length > most) {
+    throw wrong(field, value, `a text of 1 to ${most} characters`);
+  }
+  if (value.includes("\0") || !value.isWellFormed()) {
+    throw wrong(field, value, "text without NUL characters and lone surrogates");
+  }
+  return value;
+}
+
+function checkInteger(field: keyof typeof submissionBounds, value: unknown): number {
+  const [least, most] = submissionBounds[field];
+  if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw wrong(field, value, `a whole number from ${least} to ${most}`);
+}
+
+const TEN_YEARS_SECONDS = 315_360_000;
+
+function checkMoment(field: string, value: Date | number | undefined): Date | number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "number" && value >= 0 && value <= TEN_YEARS_SECONDS) return value;
+  if (value instanceof Date && !Number.isNaN(value.getTime()) && value.getUTCFullYear() < 10_000)
+    return value;
+  throw wrong(field, value, "a valid Date, or seconds from 0 to ten years");
+}
+
+function wrong(field: string, value: unknown, right: string): OracleError {
+  const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : String(value);
+  return new OracleError("INVALID_ARGUMENT", `${field} is ${shown}; it must be ${right}.`, { field });
+}

@@ -1,0 +1,100 @@
+import type { Lease, Outcome } from "../core/job.js";
+import type { Database } from "../store/database.js";
+import { isTransient } from "../store/database-errors.js";
+import { type Settlement, settle } from "../store/settle.js";
+
+interface Entry extends Settlement {
+  claimId: string;
+  done(state: string | undefined): void;
+}
+
+const BATCH = 1000;
+const CONNECTIONS = 2;
+const RETRY_MS = 500;
+
+/**
+ * Gathers outcomes while earlier ones are being written, so that a lone job is settled at once and a crowd
+ * shares statements. A batch that cannot be written for now is tried until it can: the lease decides when that
+ * is too late, not we.
+ */
+export class Settler {
+  private queue: Entry[] = [];
+  private writing = 0;
+  private unwritten = 0;
+  private readonly openPerClaim = new Map<string, number>();
+  private readonly finishedClaims: string[] = [];
+
+  constructor(
+    private readonly db: Database,
+    private readonly onTrouble: (error: unknown) => void,
+  ) {}
+
+  /** How many outcomes are not yet written. */
+  get pending(): number {
+    return this.unwritten;
+  }
+
+  /** A batch of leases was taken; when its last one is settled its sweeper's hint can go. */
+  track(claimId: string, leases: number): void {
+    this.openPerClaim.set(claimId, leases);
+  }
+
+  /** Calls `done` with the job's new state, or with undefined when the lease was lost. */
+  add(lease: Lease, claimId: string, outcome: Outcome, done: (state: string | undefined) => void): void {
+    this.queue.push({ lease, claimId, outcome, done });
+    this.unwritten++;
+    if (this.writing === 0) void this.flush();
+    else if (this.queue.length >= BATCH && this.writing < CONNECTIONS) void this.flush();
+  }
+
+  private async flush(): Promise<void> {
+    this.writing++;
+    // Let everything that ends in this turn of the loop share the statement.
+    await null;
+    while (this.queue.length > 0) await this.write(this.queue.splice(0, BATCH));
+    this.writing--;
+  }
+
+  private async write(batch: Entry[]): Promise<void> {
+    // They ride on the statement for successes; a batch without one leaves them to the next.
+    const claims = batch.some(({ outcome }) => outcome.kind === "succeeded")
+      ? this.finishedClaims.splice(0)
+      : [];
+    for (;;) {
+      try {
+        const won = await settle(this.db, batch, claims);
+        for (const entry of batch) {
+          this.countDown(entry.claimId);
+          this.end(entry, won.get(entry.lease.attemptId));
+        }
+        return;
+      } catch (error) {
+        this.onTrouble(error);
+        if (!isTransient(error) && batch.length > 1) {
+          // One row that cannot be stored must not take the others with it.
+          for (const entry of batch) await this.write([entry]);
+          return;
+        }
+        if (!isTransient(error)) {
+          for (const entry of batch) this.end(entry, undefined);
+          return;
+        }
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  private end(entry: Entry, state: string | undefined): void {
+    this.unwritten--;
+    entry.done(state);
+  }
+
+  private countDown(claimId: string): void {
+    const open = (this.openPerClaim.get(claimId) ?? 1) - 1;
+    if (open > 0) this.openPerClaim.set(claimId, open);
+    else {
+      this.openPerClaim.delete(claimId);
+      this.finishedClaims.push(claimId);
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import type { JobLog, WorkerEventListener } from "../core/events.js";
+import type { Lease, Outcome } from "../core/job.js";
+import type { JsonLimits } from "../core/json.js";
+import type { JobState } from "../core/states.js";
+import type { JobDefinition } from "../handlers/define.js";
+import type { Registry } from "../handlers/registry.js";
+import type { Claim } from "../store/claim.js";
+import { Attempt, execute, fail, type StopReason } from "./execute.js";
+import type { LeaseKeeper } from "./lease-keeper.js";
+import type { Settler } from "./settler.js";
+
+/** Told before jobs start and after they end, so that a supervisor knows what a crash took with it. */
+export interface Journal {
+  started(jobIds: string[]): void;
+  ended(jobId: string): void;
+}
+
+export interface SlotOptions {
+  workerId: string;
+  concurrency: number;
+  limits: JsonLimits;
+  log: (lease: Lease) => JobLog;
+  emit: WorkerEventListener;
+  journal?: Journal | undefined;
+}
+
+interface SlotEvents {
+  /** A slot is free and nothing is waiting for it. */
+  onRoom(): void;
+  /** Every outcome so far is written. */
+  onSettled(): void;
+  /** A job of a type that this worker does not serve. */
+  onUnknownType(lease: Lease): Promise<Outcome>;
+}
+
+/** Short jobs are claimed ahead, up to this much work, so that slots never wait for the database. */
+const PREFETCH_MS = 50;
+const PREFETCH_MOST = 2000;
+/** Outcomes that may wait to be written before no more jobs are taken. */
+const UNSETTLED_MOST = 4000;
+/** How long a handler that was told to stop may take before its slot is given to somebody else. */
+export const STOP_GRACE_MS = 5_000;
+const DEFAULT_TIMEOUT_SECONDS = 3600;
+
+/** The jobs of one worker: those that run, and those claimed a moment ahead. */
+export class Slots {
+  private readonly running = new Map<string, Attempt>();
+  private waiting: { lease: Lease; claimId: string }[] = [];
+  private averageMs = 1000;
+  private closed = false;
+
+  constructor(
+    private readonly registry: Registry,
+    private readonly settler: Settler,
+    private readonly keeper: LeaseKeeper,
+    private readonly options: SlotOptions,
+    private readonly events: SlotEvents,
+  ) {}
+
+  get runningCount(): number {
+    return this.running.size;
+  }
+
+  get quiet(): boolean {
+    return this.running.size === 0 && this.waiting.length === 0 && this.settler.pending === 0;
+  }
+
+  get runningJobIds(): string[] {
+    return [...this.running.values()].map(({ lease }) => lease.jobId);
+  }
+
+  /** Free slots that nothing waits for. */
+  get free(): number {
+    return this.closed ? 0 : Math.max(0, this.options.concurrency - this.running.size - this.waiting.length);
+  }
+
+  /** How many jobs to ask for: free slots, and ahead of them as many as short jobs will use up at once. */
+  room(): number {
+    const { concurrency } = this.options;
+    if (this.closed || this.settler.pending > UNSETTLED_MOST) return 0;
+    const ahead = Math.min(
+      PREFETCH_MOST,
+      Math.floor((concurrency * PREFETCH_MS) / Math.max(0.05, this.averageMs)),
+    );
+    // While a good half is still waiting, a bigger claim a little later is cheaper than a small one now.
+    if (this.waiting.length > ahead / 2) return 0;
+    return concurrency - this.running.size + ahead - this.waiting.length;
+  }
+
+  admit({ claimId, leases }: Claim): void {
+    if (leases.length === 0) return;
+    this.settler.track(claimId, leases.length);
+    this.keeper.take(leases);
+    for (const lease of leases.sort(inOrder)) this.waiting.push({ lease, claimId });
+    if (this.closed) this.handBackWaiting();
+    else this.startWaiting();
+  }
+
+  /** No more jobs; those that have not started go back. Returns how many. */
+  close(): number {
+    this.closed = true;
+    const count = this.waiting.length;
+    this.handBackWaiting();
+    return count;
+  }
+
+  stop(attemptId: string, reason: StopReason): Lease | undefined {
+    // One that has not started holds nothing that could be stopped; it just must not start any more.
+    this.waiting = this.waiting.filter(({ lease }) => lease.attemptId !== attemptId);
+    const attempt = this.running.get(attemptId);
+    attempt?.stop(reason);
+    return attempt?.lease;
+  }
+
+  stopAll(reason: StopReason): void {
+    for (const attempt of this.running.values()) attempt.stop(reason);
+  }
+
+  /** Ends attempts that ran too long, and gives up on handlers that do not end when told. */
+  watch(): void {
+    const now = performance.now();
+    for (const attempt of this.running.values()) {
+      const { lease, stopReason, stoppedAt } = attempt;
+      if (now >= attempt.endsAt && !stopReason) {
+        const timeout = this.timeoutOf(lease);
+        attempt.stop((lease.deadlineInSeconds ?? timeout) < timeout ? "deadline" : "timeout");
+      }
+      // In a shutdown a handler that does not end leaves its job to whoever kills this process: handing it
+      // back while it still runs would let two run at once.
+      if (stoppedAt !== undefined && now - stoppedAt > STOP_GRACE_MS && stopReason !== "shutdown") {
+        this.finish(attempt, fail(attempt, this.registry.find(lease.type) as JobDefinition, undefined));
+      }
+    }
+  }
+
+  private startWaiting(): void {
+    const free = this.options.concurrency - this.running.size;
+    if (free <= 0 || this.waiting.length === 0) return;
+    const starting = this.waiting.splice(0, free).map(({ lease, claimId }) => {
+      const seconds = Math.min(this.timeoutOf(lease), lease.deadlineInSeconds ?? Number.POSITIVE_INFINITY);
+      return new Attempt(lease, claimId, performance.now() + seconds * 1000);
+    });
+    this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
+    for (const attempt of starting) this.running.set(attempt.lease.attemptId, attempt);
+    for (const attempt of starting) void this.run(attempt);
+  }
+
+  private async run(attempt: Attempt): Promise<void> {
+    const { lease } = attempt;
+    const { workerId, emit, log, limits } = this.options;
+    const definition = this.registry.find(lease.type);
+    emit({ event: "job.started", workerId, lease });
+    const outcome = definition
+      ? await execute(attempt, definition, log(lease), limits)
+      : await this.events.onUnknownType(lease);
+    this.finish(attempt, outcome);
+  }
+
+  /** The handler has ended, or was given up on: the slot is free, the outcome goes to the settler. */
+  private finish(attempt: Attempt, outcome: Outcome): void {
+    const { lease } = attempt;
+    // An attempt that was given up on is finished already; what its handler brings later is nobody's.
+    if (!this.running.delete(lease.attemptId)) return;
+    const ms = performance.now() - attempt.startedAt;
+    this.averageMs += (ms - this.averageMs) * 0.05;
+    this.options.journal?.ended(lease.jobId);
+    this.settle(attempt, outcome, ms / 1000);
+    if (this.closed) return;
+    this.startWaiting();
+    if (this.room() > 0) this.events.onRoom();
+  }
+
+  private settle(
+    { lease, claimId }: { lease: Lease; claimId: string },
+    outcome: Outcome,
+    seconds: number,
+  ): void {
+    const { workerId, emit } = this.options;
+    this.settler.add(lease, claimId, outcome, (state) => {
+      this.keeper.drop(lease.attemptId);
+      if (state) emit({ event: "job.settled", workerId, lease, outcome, state: state as JobState, seconds });
+      else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
+      if (this.settler.pending === 0) this.events.onSettled();
+    });
+  }
+
+  private handBackWaiting(): void {
+    const unstarted = this.waiting;
+    this.waiting = [];
+    for (const one of unstarted)
+      this.settle(one, { kind: "released", cause: "SHUTDOWN", delaySeconds: 0 }, 0);
+  }
+
+  private timeoutOf(lease: Lease): number {
+    return lease.timeoutSeconds ?? this.registry.find(lease.type)?.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
+  }
+}
+
+/** Higher priority first, then age, then id. */
+function inOrder(a: Lease, b: Lease): number {
+  return b.priority - a.priority || a.readySince - b.readySince || (a.jobId < b.jobId ? -1 : 1);
+}

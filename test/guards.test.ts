@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Lease } from "../dist/core/job.js";
+import type { Database } from "../dist/store/database.js";
+import { settle } from "../dist/store/settle.js";
+import { claimFrom, workerDatabase } from "./support/leases.js";
+import { useTestDatabase } from "./support/oracle.js";
+
+// What the database refuses to a person with psql and the application's role.
+
+const db = useTestDatabase();
+let store: Database;
+beforeAll(async () => {
+  store = workerDatabase(db);
+});
+afterAll(() => store.close());
+
+let number = 0;
+async function jobIn(state: string): Promise<string> {
+  const queue = `guards-${number++}`;
+  const job = await db.oracle.enqueue("any", { number }, { queue });
+  if (state === "PENDING") return job.id;
+  if (state === "CANCELLED") return (await db.oracle.cancel(job.id)).jobId;
+  const lease = (await claimFrom(store, queue)).leases[0] as Lease;
+  const error = { code: "HANDLER_ERROR" as const, message: "m", retryable: true };
+  if (state === "SUCCEEDED") {
+    await settle(store, [{ lease, outcome: { kind: "succeeded", resultText: "1", contentHash: "h" } }]);
+  }
+  if (state === "FAILED_TERMINAL") await settle(store, [{ lease, outcome: { kind: "terminal", error } }]);
+  if (state === "FAILED_RETRYABLE") {
+    await settle(store, [{ lease, outcome: { kind: "retryable", error, delaySeconds: 600 } }]);
+  }
+  return job.id;
+}
+
+const states = [
+  "PENDING",
+  "RUNNING",
+  "SUCCEEDED",
+  "FAILED_RETRYABLE",
+  "FAILED_TERMINAL",
+  "CANCELLED",
+] as const;
+/** Everything a change to the state needs to satisfy the CHECKs, so that only the graph can refuse it. */
+const changeTo: Record<(typeof states)[number], string> = {
+  PENDING: "completed_at = NULL, lease_expires_at = NULL, max_attempts = 100",
+  RUNNING: `completed_at = NULL, lease_expires_at = clock_timestamp() + interval '1 min', worker_id = 'me',
+    current_attempt_id = gen_random_uuid(), attempt_count = attempt_count + 1`,
+  SUCCEEDED: "completed_at = clock_timestamp(), lease_expires_at = NULL",
+  FAILED_RETRYABLE: "completed_at = NULL, lease_expires_at = NULL, error_json = '{}'",
+  FAILED_TERMINAL: "completed_at = clock_timestamp(), lease_expires_at = NULL, error_json = '{}'",
+  CANCELLED: "completed_at = clock_timestamp(), lease_expires_at = NULL",
+};
+/** Starting and completing is left to the functions that write the attempt and the result with it. */
+const allowed: Record<(typeof states)[number], string[]> = {
+  PENDING: ["PENDING", "CANCELLED", "FAILED_TERMINAL"],
+  RUNNING: ["PENDING", "FAILED_RETRYABLE", "FAILED_TERMINAL", "CANCELLED"],
+  SUCCEEDED: [],
+  FAILED_RETRYABLE: ["FAILED_RETRYABLE", "FAILED_TERMINAL", "CANCELLED"],
+  FAILED_TERMINAL: ["PENDING"],
+  CANCELLED: ["PENDING"],
+};
+
+describe("the state graph", () => {
+  for (const from of states) {
+    it(`from ${from} allows ${allowed[from].join(", ") || "nothing"}`, async () => {
+      const accepted: string[] = [];
+      for (const to of states) {
+        const id = await jobIn(from);
+        const change = `UPDATE oracle.jobs SET state = '${to}', ${changeTo[to]} WHERE job_id = '${id}'`;
+        await db.as("worker", change).then(
+          () => accepted.push(to),
+          (error: Error) => expect(error.message).toMatch(/refused/),
+        );
+      }
+      expect(accepted.sort()).toEqual([...allowed[from]].sort());
+    });
+  }
+
+  it("keeps a healthy lease from being taken, and an expired one from being extended", async () => {
+    const id = await jobIn("RUNNING");
+    const steal = `UPDATE oracle.jobs SET ${changeTo.RUNNING} WHERE job_id = '${id}'`;
+    await expect(db.as("worker", steal)).rejects.toThrow(/state graph/);
+    await db.sql(
+      "UPDATE oracle.jobs SET lease_expires_at = clock_timestamp() - interval '1 s' WHERE job_id = $1",
+      [id],
+    );
+    const extend =
+      "UPDATE oracle.jobs SET lease_expires_at = clock_timestamp() + interval '1 h' WHERE job_id = $1";
+    await expect(db.as("worker", extend, [id])).rejects.toThrow(/state graph/);
+    await expect(db.as("worker", steal)).rejects.toThrow(/state graph/);
+    await db.as("owner", steal);
+  });
+});
+
+describe("constraints by name", () => {
+  it.each([
+    ["lease_only_when_running", "UPDATE oracle.jobs SET lease_expires_at = clock_timestamp()"],
+    ["completed_requires_timestamp", "UPDATE oracle.jobs SET completed_at = clock_timestamp()"],
+    [
+      "held_only_while_waiting",
+      "UPDATE oracle.jobs SET state = 'CANCELLED', completed_at = now(), hold_reason = 'x'",
+    ],
+    ["failed_has_error", "UPDATE oracle.jobs SET state = 'FAILED_TERMINAL', completed_at = now()"],
+  ])("%s", async (name, change) => {
+    const id = await jobIn("PENDING");
+    await expect(db.as("worker", `${change} WHERE job_id = $1`, [id])).rejects.toMatchObject({
+      constraint: name,
+    });
+  });
+});
+
+describe("what the application's role may not do", () => {
+  it.each([
+    ["change a result", "UPDATE oracle.results SET result_payload = '2'"],
+    ["delete a result", "DELETE FROM oracle.results"],
+    ["delete a job", "DELETE FROM oracle.jobs"],
+    ["delete an attempt", "DELETE FROM oracle.attempts"],
+    ["change an input", "UPDATE oracle.jobs SET input_payload = '2'"],
+    ["change a key", "UPDATE oracle.jobs SET idempotency_key = 'x'"],
+    ["change a tenant", "UPDATE oracle.jobs SET tenant_id = 'x'"],
+    [
+      "insert a finished job",
+      "INSERT INTO oracle.jobs (job_type, input_payload, state) VALUES ('t', '1', 'CANCELLED')",
+    ],
+    ["truncate", "TRUNCATE oracle.results"],
+    ["forget a migration", "DELETE FROM oracle.migrations"],
+    ["create a table", "CREATE TABLE oracle.mine (n int)"],
+  ])("%s", async (_what, sql) => {
+    await jobIn("SUCCEEDED");
+    await expect(db.as("worker", sql)).rejects.toMatchObject({ code: "42501" });
+  });
+
+  it.each([
+    [
+      "insert a job",
+      "INSERT INTO oracle.jobs (job_type, input_payload, idempotency_key, spec_hash) VALUES ('t', '1', 'k', 'h')",
+    ],
+    [
+      "insert an attempt",
+      "INSERT INTO oracle.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id) SELECT job_id, gen_random_uuid(), 9, tenant_id, 'me' FROM oracle.jobs LIMIT 1",
+    ],
+    [
+      "insert a result",
+      "INSERT INTO oracle.results (job_id, attempt_id, tenant_id, content_hash, result_payload) SELECT job_id, gen_random_uuid(), tenant_id, 'h', '1' FROM oracle.jobs LIMIT 1",
+    ],
+  ])("%s past the functions that do", async (_what, sql) => {
+    await expect(db.as("worker", sql)).rejects.toMatchObject({ code: "42501" });
+  });
+
+  it("change a closed attempt", async () => {
+    const done = await jobIn("SUCCEEDED");
+    const change = "UPDATE oracle.attempts SET cause = 'changed' WHERE job_id = $1";
+    await expect(db.as("worker", change, [done])).rejects.toThrow(/closed attempt/);
+  });
+
+  it.each(["server", "tenant"] as const)("start or complete jobs as %s", async (role) => {
+    await expect(
+      db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}')"),
+    ).rejects.toMatchObject({ code: "42501" });
+    await expect(
+      db.as(role, "SELECT oracle.acquire_job(gen_random_uuid(), 'me', 60, gen_random_uuid())"),
+    ).rejects.toMatchObject({ code: "42501" });
+  });
+
+  it("not even a superuser changes a result or a succeeded job", async () => {
+    const id = await jobIn("SUCCEEDED");
+    await expect(
+      db.sql("UPDATE oracle.results SET result_payload = '2' WHERE job_id = $1", [id]),
+    ).rejects.toThrow(/never changes/);
+    await expect(db.sql("UPDATE oracle.jobs SET priority = 1 WHERE job_id = $1", [id])).rejects.toThrow(
+      /state graph/,
+    );
+  });
+});
+
+describe("no job is lost to a change by hand", () => {
+  it("an operator's UPDATE back to PENDING makes the job ready", async () => {
+    const id = await jobIn("CANCELLED");
+    await db.as("worker", `UPDATE oracle.jobs SET state = 'PENDING', ${changeTo.PENDING} WHERE job_id = $1`, [
+      id,
+    ]);
+    expect(await db.sql("SELECT 1 FROM oracle.ready_jobs WHERE job_id = $1", [id])).toHaveLength(1);
+  });
+
+  it("a new priority or time moves the row, a hold removes it and its end brings it back", async () => {
+    const id = await jobIn("PENDING");
+    const ready = () => db.sql("SELECT rank FROM oracle.ready_jobs WHERE job_id = $1", [id]);
+    await db.as("worker", "UPDATE oracle.jobs SET priority = 7 WHERE job_id = $1", [id]);
+    expect(await ready()).toEqual([{ rank: -7 }]);
+    await db.as("worker", "UPDATE oracle.jobs SET hold_reason = 'approval' WHERE job_id = $1", [id]);
+    expect(await ready()).toEqual([]);
+    await db.as(
+      "worker",
+      "UPDATE oracle.jobs SET hold_reason = NULL, run_after = clock_timestamp() + interval '1 h' WHERE job_id = $1",
+      [id],
+    );
+    expect(await ready()).toEqual([]);
+    expect(await db.sql("SELECT kind FROM oracle.timers WHERE job_id = $1", [id])).toEqual([{ kind: "run" }]);
+    await db.as("worker", "UPDATE oracle.jobs SET run_after = clock_timestamp() WHERE job_id = $1", [id]);
+    expect(await ready()).toEqual([{ rank: -7 }]);
+    expect(await db.sql("SELECT kind FROM oracle.timers WHERE job_id = $1", [id])).toEqual([]);
+  });
+});

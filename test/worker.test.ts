@@ -1,0 +1,381 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { defineJob } from "oracle-worker";
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { WorkerEvent } from "../dist/core/events.js";
+import type { Lease } from "../dist/core/job.js";
+import { promote } from "../dist/store/promote.js";
+import { reclaim } from "../dist/store/reclaim.js";
+import { settle } from "../dist/store/settle.js";
+import { echo, flaky, nap } from "./support/jobs.js";
+import { claimFrom, expireLease, workerDatabase } from "./support/leases.js";
+import { until, useTestDatabase } from "./support/oracle.js";
+
+const db = useTestDatabase();
+let queueNumber = 0;
+const newQueue = () => `worker-${queueNumber++}`;
+const attemptsOf = async (id: string) =>
+  (await db.oracle.attempts(id)).map(({ status, cause }) => (cause ? `${status} ${cause}` : status));
+
+describe("running", () => {
+  it("drains a queue, gives every job one result, and leaves no hint behind", async () => {
+    const queue = newQueue();
+    const handles = await db.oracle.enqueueMany(
+      echo,
+      Array.from({ length: 3000 }, (_, n) => ({ n })),
+      { queue },
+    );
+    const worker = await db.worker({ jobs: [echo], queues: [queue], concurrency: 50 });
+    await worker.drained();
+    expect(await handles[1234]?.result()).toEqual({ n: 1234 });
+    const [row] = await db.sql(
+      `SELECT count(*)::int AS jobs, count(r.job_id)::int AS results, count(a.job_id)::int AS attempts
+       FROM oracle.jobs j LEFT JOIN oracle.results r USING (job_id) LEFT JOIN oracle.attempts a USING (job_id)
+       WHERE j.queue_name = $1 AND j.state = 'SUCCEEDED' AND a.status = 'SUCCEEDED'`,
+      [queue],
+    );
+    expect(row).toEqual({ jobs: 3000, results: 3000, attempts: 3000 });
+    await worker.stop();
+    expect(await db.sql("SELECT 1 FROM oracle.workers WHERE queues = ARRAY[$1]", [queue])).toEqual([]);
+  });
+
+  it("runs the higher priority first, then the older, then the lower id", async () => {
+    const queue = newQueue();
+    const order: number[] = [];
+    const recorder = defineJob({
+      type: "recorder",
+      input: z.object({ n: z.number() }),
+      output: z.null(),
+      run({ input }) {
+        order.push(input.n);
+        return null;
+      },
+    });
+    await db.oracle.enqueue(recorder, { n: 3 }, { queue });
+    await db.oracle.enqueue(recorder, { n: 4 }, { queue });
+    await db.oracle.enqueue(recorder, { n: 5 }, { queue, priority: -1 });
+    await db.oracle.enqueue(recorder, { n: 1 }, { queue, priority: 10 });
+    await db.oracle.enqueue(recorder, { n: 2 }, { queue, priority: 10 });
+    const worker = await db.worker({ jobs: [recorder], queues: [queue], concurrency: 1 });
+    await worker.drained();
+    expect(order).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it("with ageing, waiting outweighs priority", async () => {
+    const queue = newQueue();
+    await db.oracle.setQueueAgeing(queue, 60);
+    const old = await db.oracle.enqueue("x", 1, { queue, runAfter: new Date(Date.now() - 3_600_000) });
+    const young = await db.oracle.enqueue("x", 2, { queue, priority: 10 });
+    const order = async () =>
+      (
+        await db.sql("SELECT job_id FROM oracle.ready_jobs WHERE queue_name = $1 ORDER BY rank, ready_at", [
+          queue,
+        ])
+      ).map((row) => row.job_id);
+    expect(await order()).toEqual([old.id, young.id]);
+    await db.oracle.setQueueAgeing(queue, null);
+    expect(await order()).toEqual([young.id, old.id]);
+  });
+
+  it("starts a delayed job when its time has come, not before", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [echo], queues: [queue] });
+    const startedAt = performance.now();
+    const job = await db.oracle.enqueue(echo, { n: 1 }, { queue, runAfter: 1 });
+    expect(await job.result({ timeoutSeconds: 10 })).toEqual({ n: 1 });
+    expect(performance.now() - startedAt).toBeGreaterThan(1000);
+  });
+
+  it("finds a job that nobody announced, by polling", async () => {
+    const queue = newQueue();
+    const worker = await db.worker({ jobs: [echo], queues: [queue] });
+    // From here on it has looked and found nothing: only the next poll can find the job.
+    await worker.drained();
+    const client = new pg.Client(db.url);
+    await client.connect();
+    await client.query("SELECT set_config('oracle.notify', 'off', false)");
+    const job = await db.oracle.enqueue(echo, { n: 1 }, { queue, client });
+    await client.end();
+    expect(await job.result({ timeoutSeconds: 5 })).toEqual({ n: 1 });
+  });
+
+  it("leaves a paused queue alone and goes on when it is resumed", async () => {
+    const queue = newQueue();
+    await db.oracle.pauseQueue(queue);
+    const job = await db.oracle.enqueue(echo, { n: 1 }, { queue });
+    await db.worker({ jobs: [echo], queues: [queue], pollSeconds: 30 });
+    await sleep(300);
+    expect(await job.state()).toBe("PENDING");
+    await db.oracle.resumeQueue(queue);
+    expect(await job.result({ timeoutSeconds: 5 })).toEqual({ n: 1 });
+  });
+
+  it("serves every tenant while one of them floods the queue", async () => {
+    const queue = newQueue();
+    await db.oracle.enqueueMany(
+      nap,
+      Array.from({ length: 200 }, () => ({ ms: 5 })),
+      { queue, tenant: "flood" },
+    );
+    const small = await db.oracle.enqueue(nap, { ms: 1 }, { queue, tenant: "small" });
+    const worker = await db.worker({ jobs: [nap], queues: [queue], concurrency: 4 });
+    await small.result({ timeoutSeconds: 10 });
+    const [row] = await db.sql("SELECT count(*)::int AS n FROM oracle.ready_jobs WHERE queue_name = $1", [
+      queue,
+    ]);
+    expect(row?.n).toBeGreaterThan(100);
+    await worker.drained();
+  });
+});
+
+describe("failing", () => {
+  it.each([
+    ["plain", 2, "SUCCEEDED", ["FAILED HANDLER_ERROR", "FAILED HANDLER_ERROR", "SUCCEEDED"]],
+    ["retry", 1, "SUCCEEDED", ["FAILED HANDLER_ERROR", "SUCCEEDED"]],
+    [
+      "string",
+      9,
+      "FAILED_TERMINAL",
+      ["FAILED HANDLER_ERROR", "FAILED HANDLER_ERROR", "FAILED HANDLER_ERROR"],
+    ],
+    ["terminal", 9, "FAILED_TERMINAL", ["FAILED HANDLER_ERROR"]],
+  ] as const)("a %s error", async (how, failures, state, attempts) => {
+    const queue = newQueue();
+    await db.worker({ jobs: [flaky], queues: [queue] });
+    const job = await db.oracle.enqueue(flaky, { failures, how }, { queue });
+    expect((await db.oracle.wait(job.id, { timeoutSeconds: 10 }))?.state).toBe(state);
+    expect(await attemptsOf(job.id)).toEqual(attempts);
+  });
+
+  it("bad input and bad output end the job at once", async () => {
+    const queue = newQueue();
+    const liar = defineJob({
+      type: "liar",
+      input: z.object({ how: z.string() }),
+      output: z.object({ ok: z.boolean() }),
+      run: ({ input }) =>
+        input.how === "shape" ? ({ ok: "yes" } as never) : ({ ok: true, bad: "\0" } as never),
+    });
+    await db.worker({ jobs: [liar], queues: [queue] });
+    const input = await db.oracle.enqueue("liar", { wrong: 1 }, { queue });
+    expect(await db.oracle.wait(input.id)).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "INPUT_INVALID", field: "$.how" },
+    });
+    const output = await db.oracle.enqueue("liar", { how: "shape" }, { queue });
+    expect(await db.oracle.wait(output.id)).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "OUTPUT_INVALID", field: "$.ok" },
+    });
+  });
+
+  it("an unknown type is terminal when no live worker serves it, and left alone when one does", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [echo], queues: [queue] });
+    const nobody = await db.oracle.enqueue("nobody_serves_this", {}, { queue });
+    expect(await db.oracle.wait(nobody.id)).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "UNSUPPORTED_JOB_TYPE" },
+    });
+    await db.worker({ jobs: [nap], queues: [newQueue()] });
+    const elsewhere = await db.oracle.enqueue(nap, { ms: 1 }, { queue });
+    await until("the release", async () =>
+      (await attemptsOf(elsewhere.id)).includes("RELEASED NO_HANDLER_HERE"),
+    );
+    expect(await db.oracle.get(elsewhere.id)).toMatchObject({ state: "PENDING", interruptions: 1 });
+  });
+
+  it("a timeout aborts the signal and is retried, a deadline is final", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [nap], queues: [queue] });
+    const slow = await db.oracle.enqueue(nap, { ms: 60_000 }, { queue, timeoutSeconds: 1, maxAttempts: 1 });
+    expect(await db.oracle.wait(slow.id, { timeoutSeconds: 10 })).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "TIMEOUT" },
+    });
+    const late = await db.oracle.enqueue(
+      nap,
+      { ms: 60_000 },
+      { queue, deadline: new Date(Date.now() + 800) },
+    );
+    expect(await db.oracle.wait(late.id, { timeoutSeconds: 10 })).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "DEADLINE_EXCEEDED" },
+    });
+    expect(await attemptsOf(late.id)).toEqual(["FAILED DEADLINE_EXCEEDED"]);
+  });
+
+  it("a job that waits past its deadline fails without an attempt", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [nap], queues: [queue] });
+    const job = await db.oracle.enqueue(
+      nap,
+      { ms: 1 },
+      { queue, runAfter: 600, deadline: new Date(Date.now() + 300) },
+    );
+    expect(await db.oracle.wait(job.id, { timeoutSeconds: 10 })).toMatchObject({
+      state: "FAILED_TERMINAL",
+      attemptCount: 0,
+      error: { code: "DEADLINE_EXCEEDED" },
+    });
+  });
+
+  it("a job that is handed back after its deadline's timer has fired still fails", async () => {
+    const queue = newQueue();
+    const job = await db.oracle.enqueue(nap, { ms: 1 }, { queue, deadline: 1 });
+    const store = workerDatabase(db);
+    const { leases } = await claimFrom(store, queue);
+    await sleep(1100);
+    await promote(store);
+    await settle(store, [
+      { lease: leases[0] as Lease, outcome: { kind: "released", cause: "SHUTDOWN", delaySeconds: 0 } },
+    ]);
+    await store.close();
+    await db.worker({ jobs: [nap], queues: [queue] });
+    expect(await db.oracle.wait(job.id, { timeoutSeconds: 10 })).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "DEADLINE_EXCEEDED" },
+    });
+  });
+
+  it("a snooze costs no attempt", async () => {
+    const queue = newQueue();
+    const sleepy = defineJob({
+      type: "sleepy",
+      input: z.object({}),
+      output: z.object({ attempt: z.number() }),
+      run: ({ job, snooze }) => (job.attemptNo < 5 ? snooze(0.01) : { attempt: job.attemptNo }),
+    });
+    await db.worker({ jobs: [sleepy], queues: [queue] });
+    const job = await db.oracle.enqueue(sleepy, {}, { queue, maxAttempts: 1 });
+    expect(await job.result({ timeoutSeconds: 10 })).toEqual({ attempt: 5 });
+  });
+});
+
+describe("cancelling", () => {
+  it("reaches a running handler and ends in CANCELLED", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [nap], queues: [queue], pollSeconds: 30 });
+    const job = await db.oracle.enqueue(nap, { ms: 60_000 }, { queue });
+    await until("it to run", async () => (await job.state()) === "RUNNING");
+    await job.cancel();
+    expect((await db.oracle.wait(job.id, { timeoutSeconds: 3 }))?.state).toBe("CANCELLED");
+    expect(await attemptsOf(job.id)).toEqual(["CANCELLED CANCELLED"]);
+    await expect(job.result()).rejects.toMatchObject({ code: "JOB_CANCELLED" });
+  });
+
+  it("racing a completion leaves exactly one terminal state", async () => {
+    const queue = newQueue();
+    await db.worker({ jobs: [nap], queues: [queue], concurrency: 20 });
+    const jobs = await db.oracle.enqueueMany(
+      nap,
+      Array.from({ length: 60 }, (_, n) => ({ ms: n % 20 })),
+      { queue },
+    );
+    await Promise.all(
+      jobs.map(async (job) => {
+        await sleep(Math.random() * 40);
+        await job.cancel().catch((error) => expect(error.code).toBe("JOB_PRECONDITION"));
+      }),
+    );
+    for (const job of jobs) {
+      const state = (await db.oracle.wait(job.id, { timeoutSeconds: 10 }))?.state;
+      expect((await db.oracle.result(job.id)) !== undefined).toBe(state === "SUCCEEDED");
+      expect(["SUCCEEDED", "CANCELLED"]).toContain(state);
+    }
+  });
+});
+
+describe("stopping", () => {
+  it("finishes what runs and hands back what does not end in time, at no cost", async () => {
+    const queue = newQueue();
+    const events: WorkerEvent[] = [];
+    const worker = await db.worker({
+      jobs: [nap],
+      queues: [queue],
+      concurrency: 2,
+      shutdownGraceSeconds: 0.5,
+      onEvent: (event) => events.push(event),
+    });
+    const quick = await db.oracle.enqueue(nap, { ms: 300 }, { queue, priority: 1 });
+    const long = await db.oracle.enqueue(nap, { ms: 60_000 }, { queue });
+    await until(
+      "both to run",
+      async () => (await long.state()) === "RUNNING" && (await quick.state()) === "RUNNING",
+    );
+    await worker.stop();
+    expect(await quick.state()).toBe("SUCCEEDED");
+    expect(await db.oracle.get(long.id)).toMatchObject({ state: "PENDING", interruptions: 1 });
+    expect(await attemptsOf(long.id)).toEqual(["RELEASED SHUTDOWN"]);
+    expect(events.at(-1)).toMatchObject({ event: "worker.stopped", abandoned: 0 });
+  });
+});
+
+describe("trouble", () => {
+  it("a lease taken over aborts the handler, and its late word is kept as evidence", async () => {
+    const queue = newQueue();
+    const events: WorkerEvent[] = [];
+    await db.worker({
+      jobs: [nap],
+      queues: [queue],
+      leaseSeconds: 1,
+      onEvent: (event) => events.push(event),
+    });
+    const job = await db.oracle.enqueue(nap, { ms: 60_000 }, { queue });
+    await until("it to run", async () => (await job.state()) === "RUNNING");
+    const store = workerDatabase(db);
+    const thief = until("the theft", async () => {
+      await expireLease(db, job.id);
+      const { leases } = await reclaim(store, {
+        workerId: "thief",
+        queues: [queue],
+        leaseSeconds: 60,
+        limit: 1,
+      });
+      return leases.length === 1;
+    });
+    await thief;
+    await until("the loss", async () => events.some(({ event }) => event === "lease.lost"));
+    await until("the evidence", async () => (await attemptsOf(job.id))[0] === "SUPERSEDED LEASE_EXPIRED");
+    await store.close();
+  });
+
+  it("a database connection lost while settling costs nothing, and the worker still drains", async () => {
+    const queue = newQueue();
+    const events: WorkerEvent[] = [];
+    const worker = await db.worker({ jobs: [nap], queues: [queue], onEvent: (event) => events.push(event) });
+    const jobs = await db.oracle.enqueueMany(nap, [{ ms: 300 }, { ms: 320 }], { queue });
+    await until(
+      "both to run",
+      async () => (await db.oracle.list({ queue, state: "RUNNING" })).items.length === 2,
+    );
+    await db.sql(
+      "BEGIN; LOCK TABLE oracle.results IN EXCLUSIVE MODE; SELECT pg_sleep(0.5); SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%settle_succeeded%' AND datname = current_database() AND pid <> pg_backend_pid(); COMMIT",
+    );
+    await worker.drained();
+    for (const job of jobs) expect(await attemptsOf(job.id)).toEqual(["SUCCEEDED"]);
+    expect(events.map(({ event }) => event)).toContain("database.trouble");
+    expect(events.map(({ event }) => event)).toContain("database.recovered");
+  });
+});
+
+describe("a blocked event loop", () => {
+  it("keeps its lease for three leases' length", async () => {
+    const queue = newQueue();
+    const blocker = defineJob({
+      type: "blocker",
+      input: z.object({ ms: z.number() }),
+      output: z.object({ attempt: z.number() }),
+      run({ input, job }) {
+        const endsAt = Date.now() + input.ms;
+        while (Date.now() < endsAt);
+        return { attempt: job.attemptNo };
+      },
+    });
+    const job = await db.oracle.enqueue(blocker, { ms: 3200 }, { queue });
+    await db.worker({ jobs: [blocker], queues: [queue], leaseSeconds: 1 });
+    expect(await job.result({ timeoutSeconds: 20 })).toEqual({ attempt: 1 });
+    expect(await attemptsOf(job.id)).toEqual(["SUCCEEDED"]);
+  });
+});

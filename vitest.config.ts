@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    exclude: ["test/slow/**", "**/node_modules/**"],
+    globalSetup: ["test/support/server.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    // Files share one Postgres on a small machine; two at a time keep its cores busy.
+    maxWorkers: 2,
+  },
+});

@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+/** What takes minutes: run by `.ci/run` after the ordinary tests. */
+export default defineConfig({
+  test: {
+    include: ["test/slow/**/*.test.ts"],
+    globalSetup: ["test/support/server.ts"],
+    testTimeout: 600_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+  },
+});
