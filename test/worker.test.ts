@@ -312,6 +312,23 @@ describe("stopping", () => {
   });
 });
 
+describe("stopping in the middle of a heartbeat", () => {
+  it("ends, and leaves no row of the worker behind", async () => {
+    const queue = newQueue();
+    const worker = await db.worker({ jobs: [echo], queues: [queue], leaseSeconds: 1 });
+    const locked = db.sql("BEGIN; LOCK TABLE oracle.workers IN EXCLUSIVE MODE; SELECT pg_sleep(1); COMMIT");
+    await until("the heartbeat to wait for the lock", async () => {
+      const waiting = await db.sql(
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'oracle-worker lease' AND datname = current_database()",
+      );
+      return waiting.length > 0;
+    });
+    await worker.stop();
+    await locked;
+    expect(await db.sql("SELECT FROM oracle.workers WHERE queues = ARRAY[$1]", [queue])).toEqual([]);
+  });
+});
+
 describe("trouble", () => {
   it("a lease taken over aborts the handler, and its late word is kept as evidence", async () => {
     const queue = newQueue();

@@ -28,6 +28,7 @@ const DROP_MS = 50;
  */
 export class LeaseKeeper {
   private readonly thread: Thread;
+  private readonly exited: Promise<void>;
   private dropped: string[] = [];
   readonly ready: Promise<void>;
 
@@ -39,6 +40,7 @@ export class LeaseKeeper {
       // It holds ids only; the default heap reservation would be paid by every worker process.
       resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 },
     });
+    this.exited = new Promise((resolve) => this.thread.once("exit", () => resolve()));
     this.ready = new Promise((resolve, reject) => {
       this.thread.on("message", (message: KeeperReport) => {
         if ("ready" in message) resolve();
@@ -69,9 +71,8 @@ export class LeaseKeeper {
   }
 
   async stop(): Promise<void> {
-    const exited = new Promise<void>((resolve) => this.thread.once("exit", () => resolve()));
     this.tell({ stop: true });
-    await exited;
+    await this.exited;
   }
 
   private tell(command: KeeperCommand): void {

@@ -19,6 +19,7 @@ const RETRY_MS = Math.min(1000, leaseMs / 10);
 let draining = false;
 let troubled = false;
 let timer: NodeJS.Timeout | undefined;
+let stopping = false;
 
 const tell = (report: KeeperReport) => port.postMessage(report);
 
@@ -35,7 +36,11 @@ async function beat(): Promise<void> {
     wait = RETRY_MS;
   }
   giveUpExpired();
-  timer = setTimeout(() => void beat(), wait);
+  if (!stopping) timer = setTimeout(nextBeat, wait);
+}
+
+function nextBeat(): void {
+  beating = beat();
 }
 
 async function renewAll(): Promise<void> {
@@ -78,13 +83,18 @@ port.on("message", (command: KeeperCommand) => {
   } else if ("draining" in command) {
     draining = true;
     registerWorker(db, worker, draining).catch(() => {});
-  } else {
-    clearTimeout(timer);
-    removeWorker(db, worker.workerId)
-      .catch(() => {})
-      .finally(() => db.close())
-      .finally(() => port.close());
-  }
+  } else void stop();
 });
 
-void beat().then(() => tell({ ready: true }));
+/** A beat under way ends first: it would write the worker's row anew after it was removed. */
+async function stop(): Promise<void> {
+  stopping = true;
+  clearTimeout(timer);
+  await beating;
+  await removeWorker(db, worker.workerId).catch(() => {});
+  await db.close();
+  port?.close();
+}
+
+let beating = beat();
+void beating.then(() => tell({ ready: true }));
