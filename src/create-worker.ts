@@ -5,6 +5,7 @@ import type { JobLog, WorkerEventListener } from "./core/events.js";
 import type { Lease } from "./core/job.js";
 import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import { Registry } from "./handlers/registry.js";
+import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
 import { version } from "./version.js";
 import type { Journal } from "./worker/slots.js";
@@ -32,6 +33,12 @@ export interface CreateWorkerOptions {
 }
 
 const silent: JobLog = { info() {}, warn() {}, error() {} };
+const unkept = {
+  progress() {},
+  async artifact(): Promise<never> {
+    throw new OracleError("INTERNAL", "artifacts are not kept yet");
+  },
+};
 
 /** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
@@ -70,7 +77,8 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         jobTypes: registry.types(),
       },
     },
-    log: options.log ?? (() => silent),
+    runners: new Runners(),
+    services: (lease) => ({ ...unkept, log: options.log?.(lease) ?? silent }),
     emit: options.onEvent ?? (() => {}),
     journal: options.journal,
   });

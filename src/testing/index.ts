@@ -7,6 +7,7 @@ import type { Attempt as AttemptRecord, Job, Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { parseDuration } from "../core/settings.js";
 import type { JobDefinition } from "../handlers/define.js";
+import { inlineRunner } from "../handlers/inline.js";
 import { Registry } from "../handlers/registry.js";
 import type { Oracle } from "../oracle.js";
 import { claim } from "../store/claim.js";
@@ -15,7 +16,7 @@ import { promote } from "../store/promote.js";
 import { reclaim } from "../store/reclaim.js";
 import { settle } from "../store/settle.js";
 import { shiftTime } from "../store/shift-time.js";
-import { Attempt, execute } from "../worker/execute.js";
+import { Attempt, type AttemptServices, execute } from "../worker/execute.js";
 
 export interface TestOracleOptions {
   jobs: JobDefinition[];
@@ -31,7 +32,12 @@ export interface RanJob {
   result: JsonValue | undefined;
 }
 
-const silent = { info() {}, warn() {}, error() {} };
+const silent = () => {};
+const services: AttemptServices = {
+  log: { info: silent, warn: silent, error: silent },
+  progress: silent,
+  artifact: async () => ({ artifact_id: "", sha256: "", size: 0 }),
+};
 const LEASE_SECONDS = 3600;
 
 /** Opens a real database for tests of handlers: jobs run inline, and time passes when told to. */
@@ -126,7 +132,7 @@ export class TestOracle {
     const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
     const message = `No job of type ${lease.type} was given to openTestOracle.`;
     const outcome = definition
-      ? await execute(attempt, definition, silent, limits)
+      ? await execute(attempt, definition, inlineRunner, services, limits)
       : ({ kind: "terminal", error: { code: "UNSUPPORTED_JOB_TYPE", message, retryable: false } } as const);
     await settle(this.oracle.db, [{ lease, outcome }]);
   }

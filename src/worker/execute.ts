@@ -1,25 +1,13 @@
-import { LeaseLost, OracleError, TerminalError } from "../core/errors.js";
-import type { JobLog } from "../core/events.js";
+import { LeaseLost, OracleError } from "../core/errors.js";
 import { contentHash } from "../core/hash.js";
 import type { Lease, Outcome } from "../core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "../core/json.js";
 import { retryAfterOf, retryDelaySeconds, toStoredError } from "../core/retry.js";
-import type { JobContext, JobDefinition } from "../handlers/define.js";
-import { validate } from "../handlers/validate.js";
+import { type JobContext, type JobDefinition, Snooze } from "../handlers/define.js";
+import type { Runner } from "../handlers/runner.js";
 
 /** Why an attempt was told to stop; the reason of its `signal`. */
 export type StopReason = "timeout" | "deadline" | "cancel" | "lease-lost" | "shutdown";
-
-const LONGEST_SNOOZE_SECONDS = 315_360_000;
-
-class Snooze extends Error {
-  constructor(readonly seconds: number) {
-    super("snooze");
-    if (!(seconds >= 0 && seconds <= LONGEST_SNOOZE_SECONDS)) {
-      throw new TerminalError(`snooze(${seconds}): give seconds from 0 to ${LONGEST_SNOOZE_SECONDS}.`);
-    }
-  }
-}
 
 /** What a handler finds as its signal's reason. */
 function stopError(reason: StopReason, { jobId }: Lease): OracleError {
@@ -66,27 +54,29 @@ export class Attempt {
   }
 }
 
-/** The pipeline of one attempt: validate the input, run, validate the output. Never throws. */
+/** What an attempt may reach of the worker around it. */
+export type AttemptServices = Pick<JobContext<unknown>, "log" | "progress" | "artifact">;
+
+/** One attempt from its lease to its outcome. Never throws. */
 export async function execute(
   attempt: Attempt,
   definition: JobDefinition,
-  log: JobLog,
+  runner: Runner,
+  services: AttemptServices,
   limits: JsonLimits,
 ): Promise<Outcome> {
   try {
-    const input = await validate(definition.input, attempt.lease.input, "INPUT_INVALID");
-    const returned = await definition.run(makeContext(attempt, input, log) as JobContext<never>);
-    const output = await validate(definition.output, returned, "OUTPUT_INVALID");
-    return succeed(output, limits);
+    const context = makeContext(attempt, services);
+    return succeed(await runner.run({ lease: attempt.lease, definition, context }), limits);
   } catch (thrown) {
     return fail(attempt, definition, thrown);
   }
 }
 
-function makeContext(attempt: Attempt, input: unknown, log: JobLog): JobContext<unknown> {
+function makeContext(attempt: Attempt, services: AttemptServices): JobContext<unknown> {
   const { lease } = attempt;
   return {
-    input,
+    input: lease.input,
     job: {
       id: lease.jobId,
       type: lease.type,
@@ -100,7 +90,9 @@ function makeContext(attempt: Attempt, input: unknown, log: JobLog): JobContext<
     get signal() {
       return attempt.signal;
     },
-    log,
+    log: services.log,
+    progress: services.progress,
+    artifact: services.artifact,
     snooze(seconds) {
       throw new Snooze(seconds);
     },

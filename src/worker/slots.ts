@@ -1,11 +1,12 @@
-import type { JobLog, WorkerEventListener } from "../core/events.js";
+import type { WorkerEventListener } from "../core/events.js";
 import type { Lease, Outcome } from "../core/job.js";
 import type { JsonLimits } from "../core/json.js";
 import type { JobState } from "../core/states.js";
 import type { JobDefinition } from "../handlers/define.js";
 import type { Registry } from "../handlers/registry.js";
+import type { Runners } from "../handlers/runners.js";
 import type { Claim } from "../store/claim.js";
-import { Attempt, execute, fail, type StopReason } from "./execute.js";
+import { Attempt, type AttemptServices, execute, fail, type StopReason } from "./execute.js";
 import type { LeaseKeeper } from "./lease-keeper.js";
 import type { Settler } from "./settler.js";
 
@@ -19,7 +20,8 @@ export interface SlotOptions {
   workerId: string;
   concurrency: number;
   limits: JsonLimits;
-  log: (lease: Lease) => JobLog;
+  runners: Runners;
+  services: (lease: Lease) => AttemptServices;
   emit: WorkerEventListener;
   journal?: Journal | undefined;
 }
@@ -147,11 +149,11 @@ export class Slots {
 
   private async run(attempt: Attempt): Promise<void> {
     const { lease } = attempt;
-    const { workerId, emit, log, limits } = this.options;
+    const { workerId, emit, runners, services, limits } = this.options;
     const definition = this.registry.find(lease.type);
     emit({ event: "job.started", workerId, lease });
     const outcome = definition
-      ? await execute(attempt, definition, log(lease), limits)
+      ? await execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
       : await this.events.onUnknownType(lease);
     this.finish(attempt, outcome);
   }

@@ -1,0 +1,86 @@
+import type { JsonValue } from "../core/json.js";
+import { type ArtifactRef, type JobContext, Snooze } from "./define.js";
+import {
+  type ArtifactContent,
+  fromErrorEnvelope,
+  type HandlerMessage,
+  type RequestEnvelope,
+  type WorkerMessage,
+} from "./protocol.js";
+
+/** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
+export class RemoteContext {
+  private readonly controller = new AbortController();
+  private readonly calls = new Map<number, { resolve(value: JsonValue): void; reject(error: Error): void }>();
+  private lastCall = 0;
+
+  constructor(
+    private readonly request: RequestEnvelope,
+    private readonly send: (message: HandlerMessage) => void,
+  ) {}
+
+  /** What the worker says to this attempt. */
+  hear(message: WorkerMessage): void {
+    if ("cancel" in message) return this.controller.abort(new Error(message.cancel.reason));
+    const call = this.calls.get(message.reply);
+    this.calls.delete(message.reply);
+    if (message.ok) call?.resolve(message.value);
+    else call?.reject(fromErrorEnvelope(message.error));
+  }
+
+  context(): JobContext<unknown> {
+    const { request, send } = this;
+    const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
+      send({ log: { level, message, ...(fields ? { fields: fields as Record<string, JsonValue> } : {}) } });
+    return {
+      input: request.input,
+      job: {
+        id: request.job_id,
+        type: request.job_type,
+        tenantId: request.tenant_id,
+        queue: request.queue,
+        idempotencyKey: request.idempotency_key,
+        attemptId: request.attempt_id,
+        attemptNo: request.attempt_no,
+        deadline: request.deadline === null ? null : new Date(request.deadline),
+      },
+      signal: this.controller.signal,
+      log: { info: log("info"), warn: log("warn"), error: log("error") },
+      progress: (fraction, message, details) =>
+        send({
+          progress: {
+            fraction,
+            ...(message === undefined ? {} : { message }),
+            ...(details === undefined ? {} : { details }),
+          },
+        }),
+      artifact: async (name, content, options) => {
+        const kept = await this.call((id) => ({
+          artifact: {
+            id,
+            name,
+            ...(options?.mediaType === undefined ? {} : { media_type: options.mediaType }),
+            ...toContent(content),
+          },
+        }));
+        return kept as unknown as ArtifactRef;
+      },
+      snooze(seconds) {
+        throw new Snooze(seconds);
+      },
+    };
+  }
+
+  private call(message: (id: number) => HandlerMessage): Promise<JsonValue> {
+    const id = ++this.lastCall;
+    return new Promise((resolve, reject) => {
+      this.calls.set(id, { resolve, reject });
+      this.send(message(id));
+    });
+  }
+}
+
+function toContent(content: JsonValue | Uint8Array): ArtifactContent {
+  if (content instanceof Uint8Array) return { base64: Buffer.from(content).toString("base64") };
+  return { json: content };
+}
