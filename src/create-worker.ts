@@ -61,6 +61,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     queues,
     concurrency,
     leaseSeconds,
+    versions: registry.versions(),
     pollMs: (options.pollSeconds ?? settings.POLL_INTERVAL) * 1000,
     graceMs: (options.shutdownGraceSeconds ?? settings.SHUTDOWN_GRACE) * 1000,
     limits: { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH },

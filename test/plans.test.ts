@@ -30,7 +30,7 @@ async function runHotStatements(store: Database, queue: string): Promise<void> {
     { lease: second, outcome: { kind: "retryable", error, delaySeconds: 0 } },
   ]);
   await expireLease(db, third.jobId);
-  await reclaim(store, { workerId: "w", queues: [queue], leaseSeconds: 60, limit: 5 });
+  await reclaim(store, { workerId: "w", queues: [queue], leaseSeconds: 60, versions: {}, limit: 5 });
   await promote(store);
   const waiting = await db.oracle.enqueue("any", {}, { queue });
   await acquire(store, { jobId: waiting.id, workerId: "w", leaseSeconds: 60 });

@@ -348,6 +348,7 @@ describe("trouble", () => {
         workerId: "thief",
         queues: [queue],
         leaseSeconds: 60,
+        versions: {},
         limit: 1,
       });
       return leases.length === 1;

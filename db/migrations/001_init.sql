@@ -78,6 +78,7 @@ CREATE TABLE {schema}.attempts (
   status {schema}.oracle_attempt_status NOT NULL DEFAULT 'RUNNING',
   tenant_id text NOT NULL,
   worker_id text NOT NULL,
+  handler_version text,
   cause text,
   error_message text,
   error_json jsonb,
@@ -116,12 +117,14 @@ CREATE TABLE {schema}.artifacts (
 
 -- One row per job that could start now; claims delete from its head.
 -- rank and ready_at are the order: -priority and run_after, or both in one moment where the queue has ageing.
+-- pin is type@version where the job asks for one version of its handler; workers that have another walk past it.
 CREATE TABLE {schema}.ready_jobs (
   ready_at timestamptz NOT NULL,
   job_id uuid NOT NULL,
   rank integer NOT NULL,
   queue_name text NOT NULL,
   tenant_id text NOT NULL,
+  pin text,
   PRIMARY KEY (queue_name, tenant_id, rank, ready_at, job_id)
 );
 

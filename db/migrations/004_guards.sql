@@ -83,13 +83,13 @@ BEGIN
   END IF;
   IF NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
     IF NEW.run_after <= clock_timestamp() THEN
-      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
       VALUES (
         NEW.queue_name, NEW.tenant_id,
         CASE WHEN ageing IS NULL THEN -NEW.priority ELSE 0 END,
         CASE WHEN ageing IS NULL THEN NEW.run_after
           ELSE NEW.run_after - make_interval(secs => NEW.priority * ageing) END,
-        NEW.job_id)
+        NEW.job_id, NEW.job_type || '@' || NEW.handler_version)
       ON CONFLICT DO NOTHING;
       PERFORM {schema}.wake(NEW.queue_name);
     ELSE

@@ -67,14 +67,15 @@ BEGIN
       WHERE other.job_id = {schema}.key_as_id(j.key) AND other.tenant_id = j.tenant_id
         AND other.idempotency_key = j.key)
     ON CONFLICT DO NOTHING
-    RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due
+    RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due,
+      job_type || '@' || handler_version AS pin
   ), ready AS (
-    INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+    INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
     SELECT i.queue_name, i.tenant_id,
       CASE WHEN q.ageing_seconds IS NULL THEN -i.priority ELSE 0 END,
       CASE WHEN q.ageing_seconds IS NULL THEN i.run_after
         ELSE i.run_after - make_interval(secs => i.priority * q.ageing_seconds) END,
-      i.job_id
+      i.job_id, i.pin
     FROM inserted i LEFT JOIN {schema}.queues q ON q.queue_name = i.queue_name
     WHERE i.due
   ), timed AS (
@@ -107,8 +108,16 @@ CREATE TYPE {schema}.lease AS (
   deadline_in_seconds float8,
   handler_version text,
   state text,
+  -- The code of the last attempt's error: a job that crashed its process next runs apart from others.
+  last_error text,
   input_payload jsonb
 );
+
+-- What a worker has, as ready_jobs.pin spells it: type@version.
+CREATE FUNCTION {schema}.pins_of(versions jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(array_agg(v.key || '@' || v.value), '{}') FROM jsonb_each_text(versions) v
+$$;
 
 -- Takes jobs from the heads of the given slices.
 --
@@ -118,6 +127,8 @@ CREATE TYPE {schema}.lease AS (
 -- Each slice is read from its remembered head on: under a snapshot held elsewhere the entries before it are
 -- dead but cannot be removed, and walking them is what kills other queues.
 --
+-- p_versions maps each job type that the worker serves to its handler's version.
+--
 -- A ready row is consumed even when its job turns out not to be eligible: then a timer (run_after, deadline)
 -- or a trigger (hold, cancel) is responsible for the job, see 004_guards.sql.
 --
@@ -125,7 +136,7 @@ CREATE TYPE {schema}.lease AS (
 -- IN (SELECT … LIMIT) may run its subquery more than once and claim more.
 CREATE FUNCTION {schema}.claim_jobs(
   p_queues text[], p_tenants text[], p_quotas integer[], p_ranks integer[], p_ready_ats timestamptz[],
-  p_head_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid
+  p_head_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -133,6 +144,8 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  pins constant text[] := {schema}.pins_of(p_versions);
 BEGIN
   RETURN QUERY
    WITH slice AS MATERIALIZED (
@@ -148,6 +161,7 @@ BEGIN
        WHERE ready.queue_name = slice.queue_name AND ready.tenant_id = slice.tenant_id
          AND (ready.rank, ready.ready_at, ready.job_id)
            >= (slice.head_rank, slice.head_ready_at, slice.head_job_id)
+         AND (ready.pin IS NULL OR ready.pin = ANY (pins))
        ORDER BY ready.rank, ready.ready_at, ready.job_id
        LIMIT slice.quota
        FOR UPDATE SKIP LOCKED
@@ -166,10 +180,10 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.input_payload
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM claimed
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM claimed
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -181,10 +195,11 @@ END
 $$;
 
 -- Compare-and-swap by id, under the same rule of eligibility as any claim: waiting, due, not held, not past its
--- deadline, queue not paused; or running on a lease that ran out, with attempts left and no cancel requested.
+-- deadline, queue not paused, handler version free or had; or running on a lease that ran out, with attempts left
+-- and no cancel requested. Without p_versions the caller answers for the version itself.
 -- Locks: the job; its ready row only if nobody else holds it (that claim will then find the job taken).
 CREATE FUNCTION {schema}.acquire_job(
-  p_job_id uuid, p_worker_id text, p_lease_seconds float8, p_claim_id uuid
+  p_job_id uuid, p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -200,6 +215,7 @@ BEGIN
        worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
        started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp()
      WHERE j.job_id = p_job_id
+       AND (j.handler_version IS NULL OR p_versions IS NULL OR p_versions ->> j.job_type = j.handler_version)
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
        AND NOT EXISTS (
          SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL)
@@ -213,7 +229,7 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.input_payload
    ), consumed AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
        SELECT r.ctid FROM won JOIN {schema}.jobs j ON j.job_id = won.job_id JOIN {schema}.ready_jobs r
@@ -225,8 +241,8 @@ BEGIN
        status = 'LEASE_EXPIRED', ended_at = clock_timestamp(), cause = coalesce(a.cause, 'LEASE_EXPIRED')
      FROM won WHERE a.job_id = won.job_id AND a.attempt_no = won.attempt_no - 1 AND a.status = 'RUNNING'
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM won
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM won
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds), ARRAY[queue_name], ARRAY[job_id]
@@ -238,14 +254,15 @@ $$;
 
 -- Finds leases that ran out through the claims' hints, and ends or restarts their jobs: attempts used up,
 -- deadline passed or cancel requested end the job, whoever finds it; the rest gets a new attempt here, up to the
--- limit, if this worker serves the queue. The old attempt is closed in the same statement.
+-- limit, if this worker serves the queue. One pinned to a handler version that this worker has not is made to wait
+-- for one that has. The old attempt is closed in the same statement.
 --
 -- Locks: claims (SKIP LOCKED), jobs (SKIP LOCKED), then attempts.
 -- Hints of queues that this worker does not serve are left to those who do for ten seconds: to look at a hint is
 -- to move it, and it must not be moved away from under them for ever.
 -- A hint whose jobs are all done is deleted; otherwise it moves to the earliest lease still running.
 CREATE FUNCTION {schema}.reclaim_jobs(
-  p_queues text[], p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid
+  p_queues text[], p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -270,6 +287,7 @@ BEGIN
          WHEN j.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
          WHEN j.deadline <= clock_timestamp() THEN 'DEADLINE_EXCEEDED'
          WHEN j.attempt_count - j.interruptions >= j.max_attempts THEN 'EXHAUSTED'
+         WHEN j.handler_version <> coalesce(p_versions ->> j.job_type, '') THEN 'WAITS'
        END AS ending
      FROM {schema}.jobs j
      WHERE j.job_id = ANY (ARRAY(SELECT unnest(d.job_ids) FROM due d)) AND j.state = 'RUNNING'
@@ -287,16 +305,17 @@ BEGIN
      RETURNING a.job_id, a.cause
    ), changed AS (
      UPDATE {schema}.jobs j SET
-       state = (CASE WHEN c.ending IS NULL THEN 'RUNNING' WHEN c.ending = 'CANCELLED' THEN 'CANCELLED'
-         ELSE 'FAILED_TERMINAL' END)::{schema}.oracle_job_state,
+       state = (CASE c.ending WHEN 'CANCELLED' THEN 'CANCELLED' WHEN 'WAITS' THEN 'FAILED_RETRYABLE'
+         ELSE CASE WHEN c.ending IS NULL THEN 'RUNNING' ELSE 'FAILED_TERMINAL' END
+         END)::{schema}.oracle_job_state,
        attempt_count = j.attempt_count + (c.ending IS NULL)::integer,
        current_attempt_id = CASE WHEN c.ending IS NULL THEN gen_random_uuid() ELSE j.current_attempt_id END,
        worker_id = CASE WHEN c.ending IS NULL THEN p_worker_id END,
        lease_expires_at = CASE WHEN c.ending IS NULL THEN clock_timestamp() + make_interval(secs => p_lease_seconds) END,
-       completed_at = CASE WHEN c.ending IS NOT NULL THEN clock_timestamp() END,
-       active_spec_hash = CASE WHEN c.ending IS NULL THEN j.active_spec_hash END,
+       completed_at = CASE WHEN c.ending <> 'WAITS' THEN clock_timestamp() END,
+       active_spec_hash = CASE WHEN coalesce(c.ending, 'WAITS') = 'WAITS' THEN j.active_spec_hash END,
        updated_at = clock_timestamp(),
-       error_json = jsonb_build_object('retryable', c.ending IS NULL) || CASE
+       error_json = jsonb_build_object('retryable', coalesce(c.ending, 'WAITS') = 'WAITS') || CASE
          WHEN c.ending = 'DEADLINE_EXCEEDED' THEN
            '{"code": "DEADLINE_EXCEEDED", "message": "the deadline passed while the attempt was lost"}'::jsonb
          WHEN closed.cause = 'WORKER_CRASHED' THEN
@@ -308,10 +327,11 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.input_payload
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM changed WHERE state = 'RUNNING'
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type
+     FROM changed WHERE state = 'RUNNING'
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),

@@ -39,6 +39,7 @@ export function attemptJson(attempt: Attempt) {
     attempt_no: attempt.attemptNo,
     status: attempt.status,
     worker_id: attempt.workerId,
+    handler_version: attempt.handlerVersion,
     cause: attempt.cause,
     error: attempt.error,
     started_at: attempt.startedAt,

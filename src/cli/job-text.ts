@@ -70,6 +70,7 @@ function attemptTable(attempts: readonly Attempt[]): string {
     { title: "STARTED", value: ({ startedAt }) => relative(startedAt) },
     { title: "TOOK", value: took },
     { title: "WORKER", value: ({ workerId }) => workerId },
+    { title: "HANDLER", value: ({ handlerVersion }) => handlerVersion },
     { title: "CAUSE", value: ({ cause }) => cause },
     { title: "ERROR", value: ({ error }) => error && `${error.code}: ${error.message}` },
   ]);

@@ -52,6 +52,8 @@ export interface Lease {
   /** Counted by the database's clock when the lease was given: this machine's may be wrong. */
   deadlineInSeconds: number | null;
   handlerVersion: string | null;
+  /** How the attempt before this one failed. */
+  lastError: ErrorCode | null;
   input: JsonValue;
 }
 
@@ -85,6 +87,7 @@ export interface Attempt {
   attemptNo: number;
   status: AttemptStatus;
   workerId: string;
+  handlerVersion: string | null;
   cause: string | null;
   error: StoredError | null;
   startedAt: Date;

@@ -1,11 +1,12 @@
 import { JobLockConflict, JobPreconditionError } from "../core/errors.js";
 import { newId } from "../core/ids.js";
 import type { Lease, LockedJob } from "../core/job.js";
+import type { HandlerVersions } from "./claim.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 import { type LeaseRow, toLease } from "./lease-row.js";
 
 // 005_lease_functions.sql: compare-and-swap by id, under the rule of eligibility that every claim follows.
-const acquireJob = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_job($1, $2, $3, $4)`);
+const acquireJob = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_job($1, $2, $3, $4, $5)`);
 
 // Says in words why a job cannot start now; null when it could.
 const whyNot = statement<{ why: string | null }>(
@@ -16,6 +17,8 @@ const whyNot = statement<{ why: string | null }>(
      WHEN j.deadline <= clock_timestamp() THEN 'is past its deadline'
      WHEN EXISTS (SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL)
        THEN 'waits in a paused queue: ' || j.queue_name
+     WHEN j.handler_version <> coalesce($2::jsonb ->> j.job_type, '') AND $2 IS NOT NULL
+       THEN 'is pinned to handler version ' || j.handler_version
      WHEN j.state = 'RUNNING' AND j.lease_expires_at > clock_timestamp() THEN 'is leased by worker ' || j.worker_id
      WHEN j.state = 'RUNNING' AND j.cancel_requested_at IS NOT NULL THEN 'is being cancelled'
      WHEN j.state = 'RUNNING' AND j.attempt_count - j.interruptions >= j.max_attempts
@@ -36,14 +39,20 @@ interface AcquireRequest {
   jobId: string;
   workerId: string;
   leaseSeconds: number;
+  /** Left out, the caller answers for the handler's version itself. */
+  versions?: HandlerVersions;
 }
 
 /** Tries to win the lease of one job; a loss says why. */
 export async function acquire(db: Database, request: AcquireRequest, client?: SqlClient): Promise<Acquired> {
-  const { jobId, workerId, leaseSeconds } = request;
-  const [row] = await db.query(acquireJob, [jobId, workerId, leaseSeconds, newId()], client);
+  const { jobId, workerId, leaseSeconds, versions } = request;
+  const [row] = await db.query(
+    acquireJob,
+    [jobId, workerId, leaseSeconds, newId(), versions ?? null],
+    client,
+  );
   if (row) return { won: true, lease: toLease(row) };
-  const [reason] = await db.query(whyNot, [jobId], client);
+  const [reason] = await db.query(whyNot, [jobId, versions ?? null], client);
   if (!reason) return { won: false, why: "does not exist" };
   return { won: false, why: reason.why ?? "was taken by somebody else at the same moment" };
 }

@@ -20,6 +20,7 @@ const readAttempts = statement<{
   attempt_no: number;
   status: AttemptStatus;
   worker_id: string;
+  handler_version: string | null;
   cause: string | null;
   error_json: StoredError | null;
   started_at: Date;
@@ -27,7 +28,7 @@ const readAttempts = statement<{
   late_output: JsonValue | null;
 }>(
   "read-attempts",
-  `SELECT attempt_id, attempt_no, status::text AS status, worker_id, cause, error_json, started_at, ended_at,
+  `SELECT attempt_id, attempt_no, status::text AS status, worker_id, handler_version, cause, error_json, started_at, ended_at,
      late_output
    FROM {schema}.attempts WHERE job_id = $1 ORDER BY attempt_no`,
 );
@@ -80,6 +81,7 @@ export async function getAttempts(db: Database, jobId: string): Promise<Attempt[
     attemptNo: row.attempt_no,
     status: row.status,
     workerId: row.worker_id,
+    handlerVersion: row.handler_version,
     cause: row.cause,
     error: row.error_json,
     startedAt: row.started_at,

@@ -116,13 +116,14 @@ export class TestOracle {
     const { db } = this.oracle;
     const queues = (await this.oracle.queues()).map(({ queue }) => queue);
     const workerId = "testing";
+    const versions = this.registry.versions();
     await promote(db);
-    const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1 });
+    const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1, versions });
     if (expired.leases.length > 0) return expired.leases;
-    const [slice] = await discover(db, queues.length > 0 ? queues : ["default"], "", 1);
+    const [slice] = await discover(db, queues.length > 0 ? queues : ["default"], "", 1, versions);
     if (!slice) return [];
     const quotas = [{ slice, quota: 1 }];
-    return (await claim(db, { workerId, leaseSeconds: LEASE_SECONDS, quotas })).leases;
+    return (await claim(db, { workerId, leaseSeconds: LEASE_SECONDS, versions, quotas })).leases;
   }
 
   private async run(lease: Lease): Promise<void> {

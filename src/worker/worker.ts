@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lease, Outcome } from "../core/job.js";
 import type { Registry } from "../handlers/registry.js";
+import type { HandlerVersions } from "../store/claim.js";
 import { findCancelRequests } from "../store/control.js";
 import type { Database } from "../store/database.js";
 import { Listener } from "../store/listen.js";
@@ -16,6 +17,7 @@ import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
   leaseSeconds: number;
+  versions: HandlerVersions;
   pollMs: number;
   graceMs: number;
   keeper: KeeperData;
@@ -150,8 +152,14 @@ export class Worker {
   }
 
   private async sweep(): Promise<void> {
-    const { workerId, queues, leaseSeconds, emit } = this.options;
-    const reclaimed = await reclaim(this.db, { workerId, queues, leaseSeconds, limit: this.slots.free });
+    const { workerId, queues, leaseSeconds, versions, emit } = this.options;
+    const reclaimed = await reclaim(this.db, {
+      workerId,
+      queues,
+      leaseSeconds,
+      versions,
+      limit: this.slots.free,
+    });
     for (const job of reclaimed.ended) emit({ event: "job.ended", workerId, ...job });
     this.slots.admit(reclaimed);
   }
