@@ -66,6 +66,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     graceMs: (options.shutdownGraceSeconds ?? settings.SHUTDOWN_GRACE) * 1000,
     limits: { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH },
     keeper: {
+      supervised: options.journal !== undefined,
       database: database.options,
       worker: {
         workerId,

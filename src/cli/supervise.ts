@@ -39,6 +39,11 @@ export function supervise(options: SuperviseOptions): Supervisor {
         { worker_id: workerId, child_pid: pid, charged: started, released: unstarted },
         `worker process died (${how}); its jobs are free again`,
       ),
+    onReplace: ({ workerId, pid, released }) =>
+      logger.error(
+        { worker_id: workerId, child_pid: pid, released },
+        "worker process replaced: a handler blocked its event loop past the job's timeout; give such types isolation thread or process",
+      ),
     onTrouble: (error) =>
       logger.error(
         `cannot free the jobs of a dead process yet: ${error instanceof Error ? error.message : error}`,

@@ -27,6 +27,8 @@ export const errorCodes = {
   SHUTDOWN: "the worker is stopping",
   WORKER_CRASHED: "the process that ran the attempt died",
   LEASE_EXPIRED: "the attempt's lease ran out without renewal",
+  WORKER_BLOCKED:
+    "a handler blocked the worker's event loop past its timeout, and the worker takes no more jobs",
   HANDLERS_INVALID: "the handlers path cannot be loaded or defines nothing usable",
   DATABASE_UNREACHABLE: "the database does not answer",
   DATABASE_AUTH: "the database refuses the login",

@@ -17,6 +17,8 @@ export type WorkerEvent =
     }
   | { event: "job.ended"; workerId: string; jobId: string; tenantId: string; type: string; state: string }
   | { event: "lease.lost"; workerId: string; lease: Lease; why: string }
+  /** The event loop was blocked past the attempt's timeout; the worker takes no more jobs. */
+  | { event: "worker.blocked"; workerId: string; jobId: string }
   | { event: "database.trouble"; workerId: string; during: string; error: unknown }
   | { event: "database.recovered"; workerId: string; during: string }
   | { event: "wakeup.lost"; workerId: string; why: string }

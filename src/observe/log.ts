@@ -61,6 +61,12 @@ function describe(event: WorkerEvent): Line {
       ];
     case "lease.lost":
       return ["warn", `lease lost: ${event.why}`, ids(event.lease)];
+    case "worker.blocked":
+      return [
+        "error",
+        'the job blocked the event loop past its timeout; this worker takes no more: restart it, and give the type isolation "thread" or "process"',
+        { job_id: event.jobId },
+      ];
     case "database.trouble":
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":

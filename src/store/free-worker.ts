@@ -47,7 +47,7 @@ export async function freeDeadWorker(
   db: Database,
   workerId: string,
   startedJobIds: string[],
-  cause: "WORKER_CRASHED" | "SHUTDOWN",
+  cause: "WORKER_CRASHED" | "PROCESS_REPLACED" | "SHUTDOWN",
 ): Promise<{ started: number; unstarted: number }> {
   const [row] = await db.query(freeWorker, [workerId, startedJobIds, FREE_INTERRUPTIONS, cause]);
   return { started: row?.started ?? 0, unstarted: row?.unstarted ?? 0 };

@@ -3,7 +3,7 @@ import { type Database, statement } from "./database.js";
 
 /** An attempt and how it ended. */
 export interface Settlement {
-  lease: Lease;
+  lease: Pick<Lease, "jobId" | "attemptId" | "attemptNo">;
   outcome: Outcome;
 }
 
@@ -102,7 +102,7 @@ export async function settle(
   finishedClaims: string[] = [],
 ): Promise<Map<string, string>> {
   const won = new Map<string, string>();
-  const succeeded: { lease: Lease; resultText: string; contentHash: string }[] = [];
+  const succeeded: { lease: Settlement["lease"]; resultText: string; contentHash: string }[] = [];
   const others: OtherOutcome[] = [];
   for (const { lease, outcome } of settlements) {
     if (outcome.kind === "succeeded") succeeded.push({ lease, ...outcome });
@@ -130,7 +130,10 @@ export async function settle(
   return won;
 }
 
-function toOtherOutcome(lease: Lease, outcome: Exclude<Outcome, { kind: "succeeded" }>): OtherOutcome {
+function toOtherOutcome(
+  lease: Settlement["lease"],
+  outcome: Exclude<Outcome, { kind: "succeeded" }>,
+): OtherOutcome {
   const ids = { job_id: lease.jobId, attempt_id: lease.attemptId };
   switch (outcome.kind) {
     case "retryable":

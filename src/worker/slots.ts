@@ -1,6 +1,7 @@
 import type { WorkerEventListener } from "../core/events.js";
 import type { Lease, Outcome } from "../core/job.js";
 import type { JsonLimits } from "../core/json.js";
+import { defaultBackoff, retryDelaySeconds } from "../core/retry.js";
 import type { JobState } from "../core/states.js";
 import type { JobDefinition } from "../handlers/define.js";
 import type { Registry } from "../handlers/registry.js";
@@ -10,10 +11,12 @@ import { Attempt, type AttemptServices, execute, fail, type StopReason } from ".
 import type { LeaseKeeper } from "./lease-keeper.js";
 import type { Settler } from "./settler.js";
 
-/** Told before jobs start and after they end, so that a supervisor knows what a crash took with it. */
+/** Told what a supervisor must know when this process dies: which jobs run, and which process groups handlers have. */
 export interface Journal {
   started(jobIds: string[]): void;
   ended(jobId: string): void;
+  groupOpened(pid: number): void;
+  groupClosed(pid: number): void;
 }
 
 export interface SlotOptions {
@@ -114,6 +117,16 @@ export class Slots {
     return attempt?.lease;
   }
 
+  /** Its attempt was ended by the renewal thread; whatever the handler still brings is nobody's. */
+  forget(attemptId: string): void {
+    const attempt = this.running.get(attemptId);
+    if (!attempt) return;
+    attempt.stop("timeout");
+    this.running.delete(attemptId);
+    this.keeper.drop(attemptId);
+    this.options.journal?.ended(attempt.lease.jobId);
+  }
+
   stopAll(reason: StopReason): void {
     for (const attempt of this.running.values()) attempt.stop(reason);
   }
@@ -143,8 +156,20 @@ export class Slots {
       return new Attempt(lease, claimId, performance.now() + seconds * 1000);
     });
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
-    for (const attempt of starting) this.running.set(attempt.lease.attemptId, attempt);
+    for (const attempt of starting) {
+      this.running.set(attempt.lease.attemptId, attempt);
+      this.announce(attempt);
+    }
     for (const attempt of starting) void this.run(attempt);
+  }
+
+  /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
+  private announce({ lease, endsAt }: Attempt): void {
+    const timeout = this.timeoutOf(lease);
+    const backoff = this.registry.find(lease.type)?.backoff ?? defaultBackoff;
+    const final = (lease.deadlineInSeconds ?? timeout) < timeout;
+    const delay = final ? undefined : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    this.keeper.started(lease.attemptId, endsAt - performance.now(), delay);
   }
 
   private async run(attempt: Attempt): Promise<void> {
@@ -163,6 +188,7 @@ export class Slots {
     const { lease } = attempt;
     // An attempt that was given up on is finished already; what its handler brings later is nobody's.
     if (!this.running.delete(lease.attemptId)) return;
+    this.keeper.ended(lease.attemptId);
     const ms = performance.now() - attempt.startedAt;
     this.averageMs += (ms - this.averageMs) * 0.05;
     this.options.journal?.ended(lease.jobId);

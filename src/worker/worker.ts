@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { OracleError } from "../core/errors.js";
 import type { Lease, Outcome } from "../core/job.js";
 import type { Registry } from "../handlers/registry.js";
 import type { HandlerVersions } from "../store/claim.js";
@@ -45,7 +46,9 @@ export class Worker {
   private dry = false;
   private stopping: Promise<void> | undefined;
   private readonly troubled = new Set<string>();
-  private readonly drainWaiters: (() => void)[] = [];
+  /** The job that blocked the event loop past its timeout. */
+  private blockedBy: string | undefined;
+  private readonly drainWaiters: { resolve(): void; reject(error: Error): void }[] = [];
 
   constructor(
     private readonly db: Database,
@@ -75,15 +78,19 @@ export class Worker {
   async start(): Promise<void> {
     const { workerId, queues, concurrency, emit } = this.options;
     await Promise.all([this.keeper.ready, this.listener.start()]);
-    this.watchTimer = setInterval(() => this.slots.watch(), WATCH_MS);
+    this.watchTimer = setInterval(() => {
+      this.keeper.beat();
+      this.slots.watch();
+    }, WATCH_MS);
     emit({ event: "worker.started", workerId, queues, concurrency, jobTypes: this.registry.types() });
     void this.tick();
   }
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
   drained(): Promise<void> {
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
+    return new Promise((resolve, reject) => {
+      this.drainWaiters.push({ resolve, reject });
+      this.refuseIfBlocked();
       void this.tick();
     });
   }
@@ -124,8 +131,33 @@ export class Worker {
         const lease = this.slots.stop(attemptId, "lease-lost");
         if (lease) emit({ event: "lease.lost", workerId, lease, why: report.why });
       }
-    } else if ("trouble" in report) this.trouble("renew", new Error(report.trouble));
+    } else if ("blocked" in report) this.onBlocked(report.blocked);
+    else if ("trouble" in report) this.trouble("renew", new Error(report.trouble));
     else this.recovered("renew");
+  }
+
+  /**
+   * The loop turns again, after the thread had to end attempts for it. The host process is not ours to end, and
+   * what blocked once will block again: take no more jobs, finish what runs.
+   */
+  private onBlocked(attempts: { jobId: string; attemptId: string }[]): void {
+    const { workerId, emit } = this.options;
+    for (const { jobId, attemptId } of attempts) {
+      this.slots.forget(attemptId);
+      this.blockedBy ??= jobId;
+      emit({ event: "worker.blocked", workerId, jobId });
+    }
+    this.keeper.announceDraining();
+    this.slots.close();
+    this.refuseIfBlocked();
+  }
+
+  private refuseIfBlocked(): void {
+    const jobId = this.blockedBy;
+    if (jobId === undefined) return;
+    const message = `Job ${jobId} blocked the event loop past its timeout; this worker takes no more jobs. Restart it, and give the type isolation "thread" or "process".`;
+    for (const { reject } of this.drainWaiters.splice(0))
+      reject(new OracleError("WORKER_BLOCKED", message, { jobId }));
   }
 
   /** What time brings: due timers, leases that ran out, cancels whose notice was lost. */
@@ -233,7 +265,7 @@ export class Worker {
 
   private checkDrained(): void {
     if (!this.dry || this.filling || !this.slots.quiet || this.troubled.size > 0) return;
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
+    for (const { resolve } of this.drainWaiters.splice(0)) resolve();
   }
 
   private async guard(during: string, work: () => Promise<void>): Promise<void> {

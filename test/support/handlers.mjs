@@ -43,3 +43,13 @@ export const quick = defineJob({
   output: z.object({ n: z.number() }),
   run: ({ input }) => ({ n: input.n }),
 });
+
+/** Blocks its event loop for ever. */
+export const block = defineJob({
+  type: "block",
+  input: z.object({}),
+  output: z.null(),
+  run() {
+    for (;;);
+  },
+});
