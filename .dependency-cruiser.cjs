@@ -13,6 +13,7 @@ module.exports = {
     layer("store-on-core", "^src/store/", ["^src/(core|store)/"]),
     layer("handlers-on-core", "^src/handlers/", ["^src/(core|handlers)/"]),
     layer("embedded-on-core", "^src/embedded/", ["^src/(core|embedded)/"]),
+    layer("dispatch-on-core", "^src/dispatch/", ["^src/(core|dispatch)/"]),
     layer("observe-on-core", "^src/observe/", ["^src/(core|observe)/"]),
     layer("worker-on-store-and-handlers", "^src/worker/", ["^src/(core|store|handlers|worker)/"]),
     {

@@ -1,3 +1,4 @@
+import type { Dispatcher } from "./core/dispatch.js";
 import { OracleError } from "./core/errors.js";
 import { readSettings, type Settings } from "./core/settings.js";
 import { openEmbedded } from "./embedded/index.js";
@@ -15,6 +16,8 @@ export interface ConnectOptions {
   /** Complete settings, in place of the environment's and of the three options they hold. */
   settings?: Settings;
   maxConnections?: number;
+  /** Announces submitted jobs, and is where workers of this connection listen: see `oracle-worker/redis`. */
+  dispatcher?: Dispatcher;
   /** How long one attempt to connect may take. Default 10. */
   connectTimeoutSeconds?: number;
 }
@@ -36,6 +39,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
       url: embedded.url,
       admin: { url: embedded.adminUrl, logins },
       maxConnections,
+      dispatcher: options.dispatcher,
       connectTimeoutSeconds,
       onClose: () => embedded.release(),
     });
@@ -51,6 +55,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
   return new Oracle(settings, {
     url,
     directUrl: settings.DIRECT_DATABASE_URL,
+    dispatcher: options.dispatcher,
     maxConnections,
     connectTimeoutSeconds,
   });

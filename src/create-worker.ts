@@ -83,6 +83,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     services: (lease) => ({ ...unkept, log: options.log?.(lease) ?? silent }),
     emit: options.onEvent ?? (() => {}),
     journal: options.journal,
+    dispatcher: oracle.dispatcher,
   });
   await worker.start();
   return worker;

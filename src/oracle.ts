@@ -1,4 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { Announcer } from "./announcer.js";
+import type { Dispatcher } from "./core/dispatch.js";
 import { OracleError } from "./core/errors.js";
 import type { Attempt, Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
@@ -41,6 +43,8 @@ export interface Connection {
   admin?: { url: string; logins: string[] };
   maxConnections: number | undefined;
   connectTimeoutSeconds: number | undefined;
+  /** Announces what is submitted, beside the database's own wake-ups. */
+  dispatcher?: Dispatcher | undefined;
   onClose?: () => Promise<void>;
 }
 
@@ -49,6 +53,7 @@ export class Oracle {
   /** Runs every statement as the restricted role. For this package's own parts. */
   readonly db: Database;
   private readonly waiter: Waiter;
+  private readonly announcer: Announcer | undefined;
   private closed: Promise<void> | undefined;
 
   constructor(
@@ -64,6 +69,12 @@ export class Oracle {
       connectTimeoutMs: (connection.connectTimeoutSeconds ?? 10) * 1000,
     });
     this.waiter = new Waiter(this.db);
+    this.announcer = connection.dispatcher && new Announcer(connection.dispatcher);
+  }
+
+  /** For this package's own parts. */
+  get dispatcher(): Dispatcher | undefined {
+    return this.connection.dispatcher;
   }
 
   /** Brings the schema up to date; returns the names of the migrations applied. */
@@ -96,7 +107,7 @@ export class Oracle {
     options: EnqueueOptions & { client?: SqlClient } = {},
   ): Promise<JobHandle<Output<D>>> {
     const { client, ...rest } = options;
-    const [enqueued] = await enqueue(this.db, [await this.prepare(job, input, rest)], client);
+    const [enqueued] = await this.submit([await this.prepare(job, input, rest)], client);
     return this.handle(enqueued as Enqueued);
   }
 
@@ -134,13 +145,21 @@ export class Oracle {
     let next = 0;
     const lane = async () => {
       for (let n = next++; n < chunks.length; n = next++) {
-        stored[n] = await enqueue(this.db, chunks[n] as NewJob[], client);
+        stored[n] = await this.store(chunks[n] as NewJob[], client);
       }
     };
     const lanes = await Promise.allSettled(client ? [lane()] : [lane(), lane()]);
     const failed = lanes.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
     return stored.flat();
+  }
+
+  /** With a broker, announces at once what has committed; what it does not hear the outbox tells it later. */
+  private async store(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+    const { announcer } = this;
+    const enqueued = await enqueue(this.db, jobs, { client, announcing: announcer !== undefined && !client });
+    if (announcer && !client) announcer.announce(jobs, enqueued);
+    return enqueued;
   }
 
   /** Checks a submission; a definition's input schema is applied here already, so that a mistake shows at once. */
@@ -232,7 +251,9 @@ export class Oracle {
   }
 
   close(): Promise<void> {
-    this.closed ??= this.db.close().then(() => this.connection.onClose?.());
+    this.closed ??= Promise.all([this.announcer?.settled(), this.db.close()]).then(() =>
+      this.connection.onClose?.(),
+    );
     return this.closed;
   }
 

@@ -158,7 +158,7 @@ describe("what the application's role may not do", () => {
       db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}')"),
     ).rejects.toMatchObject({ code: "42501" });
     await expect(
-      db.as(role, "SELECT oracle.acquire_job(gen_random_uuid(), 'me', 60, gen_random_uuid(), NULL)"),
+      db.as(role, "SELECT oracle.acquire_jobs(ARRAY[gen_random_uuid()], 'me', 60, gen_random_uuid(), NULL)"),
     ).rejects.toMatchObject({ code: "42501" });
   });
 

@@ -151,7 +151,17 @@ CREATE TABLE {schema}.queues (
   queue_name text NOT NULL PRIMARY KEY CHECK (length(queue_name) BETWEEN 1 AND 200),
   paused_at timestamptz,
   -- When set, one point of priority is worth this many seconds of waiting, so nothing starves.
-  ageing_seconds double precision CHECK (ageing_seconds > 0)
+  ageing_seconds double precision CHECK (ageing_seconds > 0),
+  -- Its jobs are announced through a message broker too.
+  announced boolean NOT NULL DEFAULT false
+);
+
+-- Jobs to announce through a broker, once what made them wait has committed. Hints: whoever announces a job deletes
+-- its row, and polling finds what was never announced.
+CREATE TABLE {schema}.outbox (
+  publish_at timestamptz NOT NULL,
+  job_id uuid NOT NULL,
+  PRIMARY KEY (publish_at, job_id)
 );
 
 CREATE TABLE {schema}.workers (

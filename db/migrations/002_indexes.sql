@@ -19,6 +19,7 @@ CREATE INDEX idx_audit_job ON {schema}.audit (job_id);
 
 ALTER TABLE {schema}.ready_jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
+ALTER TABLE {schema}.outbox SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE {schema}.timers SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE {schema}.claims SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 

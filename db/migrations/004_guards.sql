@@ -65,8 +65,9 @@ CREATE FUNCTION {schema}.jobs_waiting() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   ageing double precision;
+  announces boolean;
 BEGIN
-  SELECT q.ageing_seconds INTO ageing FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
+  SELECT q.ageing_seconds, q.announced INTO ageing, announces FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
   IF OLD.state IN ('PENDING', 'FAILED_RETRYABLE') THEN
     -- SKIP LOCKED: a claim that holds the row is waiting for our lock on the job, and will find it changed.
     DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
@@ -96,6 +97,9 @@ BEGIN
       INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
       VALUES (NEW.run_after, NEW.job_id, 'run', NEW.tenant_id) ON CONFLICT DO NOTHING;
     END IF;
+  END IF;
+  IF announces AND NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
+    INSERT INTO {schema}.outbox (publish_at, job_id) VALUES (clock_timestamp(), NEW.job_id) ON CONFLICT DO NOTHING;
   END IF;
   -- Its deadline's timer may have fired while it ran, or while it was finished.
   IF NEW.deadline IS NOT NULL AND NEW.state IN ('PENDING', 'FAILED_RETRYABLE') THEN

@@ -37,13 +37,18 @@ CREATE FUNCTION {schema}.enqueue_jobs(
   p_job_ids uuid[], p_tenants text[], p_queues text[], p_types text[], p_keys text[], p_spec_hashes text[],
   p_active_spec_hashes text[], p_priorities integer[], p_max_attempts integer[], p_timeouts integer[],
   p_run_ats timestamptz[], p_delays float8[], p_deadlines timestamptz[], p_times_left float8[],
-  p_handler_versions text[], p_replays_of uuid[], p_inputs text[]
+  p_handler_versions text[], p_replays_of uuid[], p_inputs text[], p_announcing boolean DEFAULT false
 ) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
+DECLARE
+  -- The caller announces its jobs itself; the outbox speaks up only if that did not happen.
+  publish_in constant interval := CASE WHEN p_announcing THEN interval '2 seconds' ELSE interval '0' END;
+  announces constant boolean := EXISTS (
+    SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
   RETURN QUERY
@@ -83,6 +88,11 @@ BEGIN
     SELECT i.run_after, i.job_id, 'run', i.tenant_id FROM inserted i WHERE NOT i.due
     UNION ALL
     SELECT i.deadline, i.job_id, 'deadline', i.tenant_id FROM inserted i WHERE i.deadline IS NOT NULL
+  ), outboxed AS (
+    INSERT INTO {schema}.outbox (publish_at, job_id)
+    SELECT clock_timestamp() + publish_in, i.job_id
+    FROM inserted i JOIN {schema}.queues q ON q.queue_name = i.queue_name AND q.announced
+    WHERE announces
   ), woken AS MATERIALIZED (
     SELECT {schema}.wake(w.queue_name) FROM (SELECT DISTINCT i.queue_name FROM inserted i WHERE i.due) w
   )
@@ -194,12 +204,13 @@ BEGIN
 END
 $$;
 
--- Compare-and-swap by id, under the same rule of eligibility as any claim: waiting, due, not held, not past its
+-- Compare-and-swap by ids, under the same rule of eligibility as any claim: waiting, due, not held, not past its
 -- deadline, queue not paused, handler version free or had; or running on a lease that ran out, with attempts left
 -- and no cancel requested. Without p_versions the caller answers for the version itself.
--- Locks: the job; its ready row only if nobody else holds it (that claim will then find the job taken).
-CREATE FUNCTION {schema}.acquire_job(
-  p_job_id uuid, p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
+-- Locks: the jobs that nobody else holds (who holds one is about to start, end or cancel it); their ready rows in
+-- the same way (that claim will then find the job taken).
+CREATE FUNCTION {schema}.acquire_jobs(
+  p_job_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -209,12 +220,14 @@ AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-   WITH won AS (
+   WITH locked AS MATERIALIZED (
+     SELECT j.job_id FROM {schema}.jobs j WHERE j.job_id = ANY (p_job_ids) FOR UPDATE SKIP LOCKED
+   ), won AS (
      UPDATE {schema}.jobs j SET
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
        worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
        started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.job_id = p_job_id
+     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM locked))
        AND (j.handler_version IS NULL OR p_versions IS NULL OR p_versions ->> j.job_type = j.handler_version)
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
        AND NOT EXISTS (
@@ -245,8 +258,9 @@ BEGIN
      SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM won
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
-     SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds), ARRAY[queue_name], ARRAY[job_id]
-     FROM won
+     SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
+       array_agg(DISTINCT queue_name), array_agg(job_id)
+     FROM won HAVING count(*) > 0
    )
    SELECT * FROM won;
 END

@@ -16,10 +16,13 @@ BEGIN
       'USING (tenant_id = (SELECT {schema}.current_tenant())) '
       'WITH CHECK (tenant_id = (SELECT {schema}.current_tenant()))', name);
   END LOOP;
-  -- Claim rows list jobs of any tenant: workers only.
+  -- Claim and outbox rows name jobs of any tenant: workers only.
   ALTER TABLE {schema}.claims ENABLE ROW LEVEL SECURITY;
   ALTER TABLE {schema}.claims FORCE ROW LEVEL SECURITY;
   CREATE POLICY all_rows ON {schema}.claims TO {role}_owner, {role}_worker USING (true) WITH CHECK (true);
+  ALTER TABLE {schema}.outbox ENABLE ROW LEVEL SECURITY;
+  ALTER TABLE {schema}.outbox FORCE ROW LEVEL SECURITY;
+  CREATE POLICY all_rows ON {schema}.outbox TO {role}_owner, {role}_worker USING (true) WITH CHECK (true);
 END
 $$;
 
@@ -43,7 +46,7 @@ GRANT SELECT ON {schema}.results TO {role}_worker;
 GRANT SELECT, INSERT ON {schema}.artifacts TO {role}_worker;
 GRANT SELECT ON {schema}.attempts, {schema}.results, {schema}.artifacts TO {role}_server, {role}_tenant;
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.workers
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.workers
   TO {role}_worker;
 GRANT SELECT ON {schema}.ready_jobs, {schema}.timers, {schema}.workers TO {role}_server;
 GRANT SELECT, INSERT, UPDATE ON {schema}.queues TO {role}_worker;
@@ -54,6 +57,6 @@ GRANT SELECT, INSERT ON {schema}.audit TO {role}_worker, {role}_server;
 -- enqueue_jobs trusts the hashes and sizes it is given, so other languages and tenants use enqueue.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}_worker, {role}_server, {role}_tenant;
 REVOKE EXECUTE ON FUNCTION
-  {schema}.claim_jobs, {schema}.acquire_job, {schema}.reclaim_jobs, {schema}.settle_succeeded
+  {schema}.claim_jobs, {schema}.acquire_jobs, {schema}.reclaim_jobs, {schema}.settle_succeeded
   FROM {role}_server, {role}_tenant;
 REVOKE EXECUTE ON FUNCTION {schema}.enqueue_jobs FROM {role}_tenant;

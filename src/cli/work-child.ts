@@ -1,5 +1,7 @@
 import { summarizeText } from "../ai/summarize-text.js";
 import { connect } from "../connect.js";
+import type { Dispatcher } from "../core/dispatch.js";
+import { OracleError } from "../core/errors.js";
 import { readSettings, type SettingName } from "../core/settings.js";
 import { createWorker } from "../create-worker.js";
 import { loadHandlers } from "../handlers/load.js";
@@ -26,7 +28,10 @@ async function main(): Promise<void> {
   const settings = readSettings(orders.settings);
   const logger = createLogger(settings.LOG_LEVEL);
   const jobs = [summarizeText, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
-  const oracle = await connect({ settings });
+  const dispatcher = settings.REDIS_URL
+    ? await openRedis(settings.REDIS_URL, settings.ORACLE_SCHEMA)
+    : undefined;
+  const oracle = await connect({ settings, ...(dispatcher ? { dispatcher } : {}) });
   const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
@@ -42,6 +47,7 @@ async function main(): Promise<void> {
     if (signals++ > 0) return worker.abort();
     await worker.stop();
     await oracle.close();
+    await dispatcher?.close();
     // A handler that ignores its signal would keep this process alive; its job was not handed back.
     process.exit(0);
   };
@@ -53,6 +59,15 @@ async function main(): Promise<void> {
     await worker.drained();
     await end();
   }
+}
+
+/** The two packages are not installed with this one: most installations need no Redis. */
+async function openRedis(url: string, prefix: string): Promise<Dispatcher> {
+  const { redisDispatcher } = await import("../dispatch/index.js").catch((cause: unknown) => {
+    const message = "REDIS_URL is set, but Redis cannot be used: npm install bullmq ioredis.";
+    throw new OracleError("INVALID_SETTING", message, { field: "REDIS_URL", cause });
+  });
+  return redisDispatcher({ url, prefix });
 }
 
 /** A handlers path may define a built-in type anew; the later definition counts. */

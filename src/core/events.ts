@@ -21,6 +21,10 @@ export type WorkerEvent =
   | { event: "worker.blocked"; workerId: string; jobId: string }
   | { event: "database.trouble"; workerId: string; during: string; error: unknown }
   | { event: "database.recovered"; workerId: string; during: string }
+  /** A message named a job whose lease could not be won. */
+  | { event: "acquire.lost"; workerId: string; jobId: string; why: string }
+  | { event: "dispatch.lost"; workerId: string; why: string }
+  | { event: "dispatch.restored"; workerId: string }
   | { event: "wakeup.lost"; workerId: string; why: string }
   | { event: "wakeup.restored"; workerId: string };
 

@@ -29,6 +29,13 @@ const databaseAddress = (about: string): Setting<string> => ({
   },
 });
 
+const redisAddress = (about: string): Setting<string> => ({
+  about,
+  fallback: undefined,
+  right: "an address such as redis://user:password@host:6379/0",
+  parse: (value) => (/^rediss?:\/\//.test(value) && URL.canParse(value) ? value : undefined),
+});
+
 const wholeNumber = (
   about: string,
   fallback: number | undefined,
@@ -83,6 +90,7 @@ const oneOf = (about: string, fallback: string, words: string[]): Setting<string
 export const settingsTable = {
   DATABASE_URL: databaseAddress("PostgreSQL 13 to 18; without it the embedded one is used"),
   DIRECT_DATABASE_URL: databaseAddress("past a pooler, for LISTEN and migrations"),
+  REDIS_URL: redisAddress("carries wake-ups to workers, beside the database's own"),
   ORACLE_SCHEMA: text("the schema of this installation; its roles are named after it", "oracle"),
   STRICT_ROLES: flag("refuse logins that could step out of the restricted role"),
   WORKER_ID: text("a name for this worker; each process adds a suffix of its own"),
@@ -99,7 +107,7 @@ export const settingsTable = {
 export type SettingName = keyof typeof settingsTable;
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
 /** Those without a default may be missing. */
-type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "WORKER_ID";
+type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID";
 export type Settings = Readonly<{
   [Name in SettingName]:
     | ValueOf<(typeof settingsTable)[Name]>

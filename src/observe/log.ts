@@ -71,6 +71,12 @@ function describe(event: WorkerEvent): Line {
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":
       return ["info", `database is back (${event.during})`, {}];
+    case "acquire.lost":
+      return ["info", `Lease acquisition failed: the job ${event.why}`, { job_id: event.jobId }];
+    case "dispatch.lost":
+      return ["warn", `Redis is away, NOTIFY and polling take over: ${event.why}`, {}];
+    case "dispatch.restored":
+      return ["info", "Redis is back", {}];
     case "wakeup.lost":
       return ["warn", `wake-ups lost, polling goes on: ${event.why}`, {}];
     case "wakeup.restored":

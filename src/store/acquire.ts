@@ -1,17 +1,17 @@
 import { JobLockConflict, JobPreconditionError } from "../core/errors.js";
 import { newId } from "../core/ids.js";
 import type { Lease, LockedJob } from "../core/job.js";
-import type { HandlerVersions } from "./claim.js";
+import type { Claim, HandlerVersions } from "./claim.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 import { type LeaseRow, toLease } from "./lease-row.js";
 
-// 005_lease_functions.sql: compare-and-swap by id, under the rule of eligibility that every claim follows.
-const acquireJob = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_job($1, $2, $3, $4, $5)`);
+// 005_lease_functions.sql: compare-and-swap by ids, under the rule of eligibility that every claim follows.
+const acquireJobs = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_jobs($1, $2, $3, $4, $5)`);
 
 // Says in words why a job cannot start now; null when it could.
-const whyNot = statement<{ why: string | null }>(
+const whyNot = statement<{ job_id: string; why: string | null }>(
   "acquire-why-not",
-  `SELECT CASE
+  `SELECT j.job_id, CASE
      WHEN j.state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED') THEN 'is already ' || j.state
      WHEN j.hold_reason IS NOT NULL THEN 'is held: ' || j.hold_reason
      WHEN j.deadline <= clock_timestamp() THEN 'is past its deadline'
@@ -25,7 +25,7 @@ const whyNot = statement<{ why: string | null }>(
        THEN 'has used up its attempts'
      WHEN j.state <> 'RUNNING' AND j.run_after > clock_timestamp() THEN 'may not run before ' || j.run_after
    END AS why
-   FROM {schema}.jobs j WHERE j.job_id = $1`,
+   FROM {schema}.jobs j WHERE j.job_id = ANY ($1::uuid[])`,
 );
 
 const lockJob = statement<{ job_id: string }>(
@@ -35,26 +35,48 @@ const lockJob = statement<{ job_id: string }>(
 
 export type Acquired = { won: true; lease: Lease } | { won: false; why: string };
 
-interface AcquireRequest {
-  jobId: string;
+interface Request {
   workerId: string;
   leaseSeconds: number;
   /** Left out, the caller answers for the handler's version itself. */
   versions?: HandlerVersions;
 }
 
+export interface AcquiredMany extends Claim {
+  /** The jobs whose lease was not won, each with the reason. */
+  lost: Map<string, string>;
+}
+
+/** Tries to win the leases of jobs known by their ids, in one statement. */
+export async function acquireMany(
+  db: Database,
+  jobIds: string[],
+  { workerId, leaseSeconds, versions }: Request,
+  client?: SqlClient,
+): Promise<AcquiredMany> {
+  const claimId = newId();
+  const values = [jobIds, workerId, leaseSeconds, claimId, versions ?? null];
+  const leases = (await db.query(acquireJobs, values, client)).map(toLease);
+  const won = new Set(leases.map(({ jobId }) => jobId));
+  const missed = jobIds.filter((jobId) => !won.has(jobId));
+  const lost = new Map(missed.map((jobId) => [jobId, "does not exist"]));
+  if (missed.length > 0) {
+    for (const { job_id, why } of await db.query(whyNot, [missed, versions ?? null], client)) {
+      lost.set(job_id, why ?? "was taken by somebody else at the same moment");
+    }
+  }
+  return { claimId, leases, lost };
+}
+
 /** Tries to win the lease of one job; a loss says why. */
-export async function acquire(db: Database, request: AcquireRequest, client?: SqlClient): Promise<Acquired> {
-  const { jobId, workerId, leaseSeconds, versions } = request;
-  const [row] = await db.query(
-    acquireJob,
-    [jobId, workerId, leaseSeconds, newId(), versions ?? null],
-    client,
-  );
-  if (row) return { won: true, lease: toLease(row) };
-  const [reason] = await db.query(whyNot, [jobId, versions ?? null], client);
-  if (!reason) return { won: false, why: "does not exist" };
-  return { won: false, why: reason.why ?? "was taken by somebody else at the same moment" };
+export async function acquire(
+  db: Database,
+  { jobId, ...request }: Request & { jobId: string },
+  client?: SqlClient,
+): Promise<Acquired> {
+  const { leases, lost } = await acquireMany(db, [jobId], request, client);
+  const [lease] = leases;
+  return lease ? { won: true, lease } : { won: false, why: lost.get(jobId) ?? "does not exist" };
 }
 
 /**
@@ -63,7 +85,7 @@ export async function acquire(db: Database, request: AcquireRequest, client?: Sq
  */
 export async function startJob(
   db: Database,
-  request: AcquireRequest,
+  request: Request & { jobId: string },
   precondition?: (client: SqlClient) => Promise<void>,
 ): Promise<LockedJob> {
   return db.transaction(async (client) => {

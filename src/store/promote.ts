@@ -30,6 +30,9 @@ const promoteTimers = statement<{ fired: number; woken: number; next_in_seconds:
        AND j.run_after <= clock_timestamp()
      ON CONFLICT DO NOTHING
      RETURNING queue_name
+   ), unannounced AS (
+     -- Nobody relays any more; polling has found these jobs.
+     DELETE FROM {schema}.outbox WHERE publish_at < (SELECT clock_timestamp() - interval '1 minute')
    ), woken AS (
      SELECT {schema}.wake(r.queue_name) FROM (SELECT DISTINCT queue_name FROM ready) r
    )

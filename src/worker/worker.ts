@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Dispatcher } from "../core/dispatch.js";
 import { OracleError } from "../core/errors.js";
 import type { Lease, Outcome } from "../core/job.js";
 import type { Registry } from "../handlers/registry.js";
@@ -8,12 +9,16 @@ import { findCancelRequests } from "../store/control.js";
 import type { Database } from "../store/database.js";
 import { Listener } from "../store/listen.js";
 import { promote } from "../store/promote.js";
+import { checkJobId } from "../store/read.js";
 import { reclaim } from "../store/reclaim.js";
 import { findServedTypes } from "../store/workers.js";
+import { Acquirer } from "./acquirer.js";
 import { Claimer } from "./claimer.js";
+import { Dispatch } from "./dispatch.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
 import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
+import { Troubles } from "./troubles.js";
 
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
@@ -22,6 +27,8 @@ export interface WorkerOptions extends SlotOptions {
   pollMs: number;
   graceMs: number;
   keeper: KeeperData;
+  /** Carries wake-ups by messages, beside the database's own. */
+  dispatcher?: Dispatcher | undefined;
 }
 
 const WATCH_MS = 250;
@@ -31,7 +38,10 @@ const WATCH_MS = 250;
  * What happens to a job from here on: slots → execute → settler.
  */
 export class Worker {
+  private readonly troubles: Troubles;
   private readonly claimer: Claimer;
+  private readonly acquirer: Acquirer;
+  private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
   private readonly keeper: LeaseKeeper;
   private readonly listener: Listener;
@@ -45,7 +55,6 @@ export class Worker {
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
-  private readonly troubled = new Set<string>();
   /** The job that blocked the event loop past its timeout. */
   private blockedBy: string | undefined;
   private readonly drainWaiters: { resolve(): void; reject(error: Error): void }[] = [];
@@ -56,14 +65,23 @@ export class Worker {
     private readonly options: WorkerOptions,
   ) {
     const { workerId, emit } = options;
+    this.troubles = new Troubles(workerId, emit);
     this.claimer = new Claimer(db, options);
     this.keeper = new LeaseKeeper(options.keeper, (report) => this.onKeeperReport(report));
-    const settler = new Settler(db, (error) => this.trouble("settle", error));
+    const settler = new Settler(db, (error) => this.troubles.begin("settle", error));
     this.slots = new Slots(registry, settler, this.keeper, options, {
-      onRoom: () => void this.fill(),
+      onRoom: () => this.onRoom(),
       onSettled: () => this.onSettled(),
       onUnknownType: (lease) => this.judgeUnknownType(lease),
     });
+    this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
+    this.dispatch =
+      options.dispatcher &&
+      new Dispatch(db, options.dispatcher, options, {
+        room: () => this.slots.room(),
+        run: (jobId) => this.executeRun(jobId),
+        onAway: () => this.wake(),
+      });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
       onMessage: (payload) => this.onMessage(payload),
@@ -77,7 +95,7 @@ export class Worker {
 
   async start(): Promise<void> {
     const { workerId, queues, concurrency, emit } = this.options;
-    await Promise.all([this.keeper.ready, this.listener.start()]);
+    await Promise.all([this.keeper.ready, this.listener.start(), this.dispatch?.start()]);
     this.watchTimer = setInterval(() => {
       this.keeper.beat();
       this.slots.watch();
@@ -93,6 +111,19 @@ export class Worker {
       this.refuseIfBlocked();
       void this.tick();
     });
+  }
+
+  /**
+   * Runs a job here if its lease can be won: the one entry for ids that some broker delivered, however often, late or
+   * wrongly. Resolves as soon as that is decided, which is when a message can be acknowledged.
+   */
+  async executeRun(jobId: string): Promise<{ won: true } | { won: false; why: string }> {
+    const why = this.stopping
+      ? "came to a worker that is stopping"
+      : await this.acquirer.acquire(checkJobId(jobId));
+    if (why === undefined) return { won: true };
+    this.options.emit({ event: "acquire.lost", workerId: this.options.workerId, jobId, why });
+    return { won: false, why };
   }
 
   /** Finishes what runs within the grace, hands back the rest. A second call waits for the first. */
@@ -115,11 +146,20 @@ export class Worker {
   private onMessage(payload: string): void {
     if (payload === "sweep") void this.tick();
     else if (payload === "cancel") void this.stopCancelled();
-    else if (this.queueHashes.has(payload)) this.wake();
+    else if (this.queueHashes.has(payload)) {
+      void this.dispatch?.relay();
+      if (!this.dispatch?.suffices) this.wake();
+    }
+  }
+
+  private onRoom(): void {
+    this.dispatch?.resume();
+    // While messages flow, a search that found nothing is not repeated for every job that ends.
+    if (!(this.dry && this.dispatch?.suffices)) void this.fill();
   }
 
   private onSettled(): void {
-    this.recovered("settle");
+    this.troubles.over("settle");
     if (this.dry) this.checkDrained();
     else void this.fill();
   }
@@ -132,8 +172,8 @@ export class Worker {
         if (lease) emit({ event: "lease.lost", workerId, lease, why: report.why });
       }
     } else if ("blocked" in report) this.onBlocked(report.blocked);
-    else if ("trouble" in report) this.trouble("renew", new Error(report.trouble));
-    else this.recovered("renew");
+    else if ("trouble" in report) this.troubles.begin("renew", new Error(report.trouble));
+    else this.troubles.over("renew");
   }
 
   /**
@@ -169,7 +209,7 @@ export class Worker {
     this.ticking = true;
     clearTimeout(this.tickTimer);
     let nextMs = this.options.pollMs;
-    await this.guard("poll", async () => {
+    await this.troubles.guard("poll", async () => {
       const { more, nextInSeconds } = await promote(this.db);
       nextMs = more ? 0 : Math.min(nextMs, Math.max(1, (nextInSeconds ?? Number.POSITIVE_INFINITY) * 1000));
       await this.sweep();
@@ -180,7 +220,8 @@ export class Worker {
     if (this.tickAgain) nextMs = 0;
     this.tickAgain = false;
     this.tickTimer = setTimeout(() => void this.tick(), nextMs);
-    this.wake();
+    void this.dispatch?.relay();
+    if (!this.dispatch?.suffices || this.drainWaiters.length > 0) this.wake();
   }
 
   private async sweep(): Promise<void> {
@@ -199,7 +240,7 @@ export class Worker {
   private async stopCancelled(): Promise<void> {
     const jobIds = this.slots.runningJobIds;
     if (jobIds.length === 0) return;
-    await this.guard("cancel", async () => {
+    await this.troubles.guard("cancel", async () => {
       for (const attemptId of await findCancelRequests(this.db, jobIds)) this.slots.stop(attemptId, "cancel");
     });
   }
@@ -211,11 +252,12 @@ export class Worker {
       return;
     }
     this.filling = true;
+    this.dispatch?.searched();
     do {
       this.fillAgain = false;
       for (let want = this.slots.room(); want > 0; want = this.slots.room()) {
         let found = 0;
-        await this.guard("claim", async () => {
+        await this.troubles.guard("claim", async () => {
           const claimed = await this.claimer.take(want);
           found = claimed.leases.length;
           this.slots.admit(claimed);
@@ -231,7 +273,7 @@ export class Worker {
   /** A type unknown here: somebody else's if a live worker serves it, otherwise nobody's. */
   private async judgeUnknownType(lease: Lease): Promise<Outcome> {
     let served = true;
-    await this.guard("look up job types", async () => {
+    await this.troubles.guard("look up job types", async () => {
       served = (await findServedTypes(this.db)).has(lease.type);
     });
     if (served) {
@@ -247,6 +289,7 @@ export class Worker {
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
     clearTimeout(this.tickTimer);
+    await this.dispatch?.stop();
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
     this.abort();
@@ -264,27 +307,7 @@ export class Worker {
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.filling || !this.slots.quiet || this.troubled.size > 0) return;
+    if (!this.dry || this.filling || !this.slots.quiet || this.troubles.any) return;
     for (const { resolve } of this.drainWaiters.splice(0)) resolve();
-  }
-
-  private async guard(during: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-      this.recovered(during);
-    } catch (error) {
-      this.trouble(during, error);
-    }
-  }
-
-  private trouble(during: string, error: unknown): void {
-    if (this.troubled.has(during)) return;
-    this.troubled.add(during);
-    this.options.emit({ event: "database.trouble", workerId: this.options.workerId, during, error });
-  }
-
-  private recovered(during: string): void {
-    if (!this.troubled.delete(during)) return;
-    this.options.emit({ event: "database.recovered", workerId: this.options.workerId, during });
   }
 }

@@ -154,7 +154,7 @@ export const holes = [
       {
         within: sql,
         // The first lease after the name of the operation, in TypeScript or in SQL.
-        find: /((?:"acquire",|\.acquire_job\()(?:(?!lease_expires_at)[\s\S])*lease_expires_at = )clock_timestamp\(\) \+ make_interval\([^)]*\)/,
+        find: /((?:"acquire",|\.acquire_jobs\()(?:(?!lease_expires_at)[\s\S])*lease_expires_at = )clock_timestamp\(\) \+ make_interval\([^)]*\)/,
         replace: "$1'infinity'",
       },
     ],
