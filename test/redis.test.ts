@@ -89,7 +89,8 @@ describe("a message", () => {
     const queue = newQueue();
     const heard: string[] = [];
     const oracle = await open(overheard(redisDispatcher({ url: redis.url }), heard));
-    const { events } = await startWorker(oracle, queue);
+    const { worker, events } = await startWorker(oracle, queue);
+    await worker.drained(); // its first search of the database is over
     const job = await oracle.enqueue(echo, { n: 7 }, { queue });
     expect(await job.result({ timeoutSeconds: 10 })).toEqual({ n: 7 });
     expect(await attemptsOf(job.id)).toEqual(["SUCCEEDED"]);
@@ -189,6 +190,7 @@ describe("a dispatcher that lies", () => {
     const queue = newQueue();
     const oracle = await open();
     const { worker, events } = await startWorker(oracle, queue);
+    await worker.drained();
     const done = await oracle.enqueue(echo, { n: 1 }, { queue });
     await done.result({ timeoutSeconds: 10 });
     expect(await worker.executeRun(done.id)).toEqual({ won: false, why: "is already SUCCEEDED" });

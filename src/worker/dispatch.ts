@@ -12,6 +12,8 @@ export interface DispatchOptions {
 interface DispatchHooks {
   /** How many more jobs may be taken. */
   room(): number;
+  /** A search of the database that may take all the room there is. */
+  search(): Promise<void> | undefined;
   /** Tries to win the job's lease and to run it. */
   run(jobId: string): Promise<unknown>;
   /** Messages stopped flowing: the database's own wake-ups are all there is. */
@@ -28,7 +30,8 @@ const BACKSTOP_MS = 5_000;
 export class Dispatch {
   private listening: Listening | undefined;
   private away = true;
-  private entering = 0;
+  /** Jobs whose leases are being asked for. */
+  entering = 0;
   private relaying = false;
   private relayAgain = false;
   private searchedAt = Number.NEGATIVE_INFINITY;
@@ -98,6 +101,7 @@ export class Dispatch {
 
   /** A message is done with as soon as the lease is won or lost; what follows is the lease's business. */
   private async take(jobId: string): Promise<void> {
+    await this.hooks.search();
     if (this.entering >= this.hooks.room()) {
       this.listening?.pause();
       await putBackAnnouncement(this.db, jobId).catch(() => {});

@@ -2,7 +2,6 @@ import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "../core/dispatch.js";
 import { OracleError } from "../core/errors.js";
-import type { Lease, Outcome } from "../core/job.js";
 import type { Registry } from "../handlers/registry.js";
 import type { HandlerVersions } from "../store/claim.js";
 import { findCancelRequests } from "../store/control.js";
@@ -11,7 +10,6 @@ import { Listener } from "../store/listen.js";
 import { promote } from "../store/promote.js";
 import { checkJobId } from "../store/read.js";
 import { reclaim } from "../store/reclaim.js";
-import { findServedTypes } from "../store/workers.js";
 import { Acquirer } from "./acquirer.js";
 import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
@@ -19,6 +17,7 @@ import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.
 import { Settler } from "./settler.js";
 import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
 import { Troubles } from "./troubles.js";
+import { judgeUnknownType } from "./unknown-type.js";
 
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
@@ -48,7 +47,7 @@ export class Worker {
   private readonly queueHashes: Set<string>;
   private tickTimer: NodeJS.Timeout | undefined;
   private watchTimer: NodeJS.Timeout | undefined;
-  private filling = false;
+  private search: Promise<void> | undefined;
   private fillAgain = false;
   private ticking = false;
   private tickAgain = false;
@@ -72,13 +71,14 @@ export class Worker {
     this.slots = new Slots(registry, settler, this.keeper, options, {
       onRoom: () => this.onRoom(),
       onSettled: () => this.onSettled(),
-      onUnknownType: (lease) => this.judgeUnknownType(lease),
+      onUnknownType: (lease) => judgeUnknownType(db, lease),
     });
     this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
     this.dispatch =
       options.dispatcher &&
       new Dispatch(db, options.dispatcher, options, {
         room: () => this.slots.room(),
+        search: () => this.search,
         run: (jobId) => this.executeRun(jobId),
         onAway: () => this.wake(),
       });
@@ -140,7 +140,7 @@ export class Worker {
   private wake(): void {
     this.dry = false;
     this.claimer.nudge();
-    void this.fill();
+    this.fill();
   }
 
   private onMessage(payload: string): void {
@@ -155,13 +155,13 @@ export class Worker {
   private onRoom(): void {
     this.dispatch?.resume();
     // While messages flow, a search that found nothing is not repeated for every job that ends.
-    if (!(this.dry && this.dispatch?.suffices)) void this.fill();
+    if (!(this.dry && this.dispatch?.suffices)) this.fill();
   }
 
   private onSettled(): void {
     this.troubles.over("settle");
     if (this.dry) this.checkDrained();
-    else void this.fill();
+    else this.fill();
   }
 
   private onKeeperReport(report: KeeperReport): void {
@@ -245,17 +245,24 @@ export class Worker {
     });
   }
 
-  /** Claims until the slots are full or nothing is ready. One claim at a time. */
-  private async fill(): Promise<void> {
-    if (this.filling) {
+  /** One search at a time; a call during one leads to another. */
+  private fill(): void {
+    if (this.search) {
       this.fillAgain = true;
       return;
     }
-    this.filling = true;
+    this.search = this.claimReady().then(() => {
+      this.search = undefined;
+      this.checkDrained();
+    });
+  }
+
+  /** Claims until the slots are full or nothing is ready. */
+  private async claimReady(): Promise<void> {
     this.dispatch?.searched();
     do {
       this.fillAgain = false;
-      for (let want = this.slots.room(); want > 0; want = this.slots.room()) {
+      for (let want = this.room(); want > 0; want = this.room()) {
         let found = 0;
         await this.troubles.guard("claim", async () => {
           const claimed = await this.claimer.take(want);
@@ -266,22 +273,10 @@ export class Worker {
         if (this.dry) break;
       }
     } while (this.fillAgain);
-    this.filling = false;
-    this.checkDrained();
   }
 
-  /** A type unknown here: somebody else's if a live worker serves it, otherwise nobody's. */
-  private async judgeUnknownType(lease: Lease): Promise<Outcome> {
-    let served = true;
-    await this.troubles.guard("look up job types", async () => {
-      served = (await findServedTypes(this.db)).has(lease.type);
-    });
-    if (served) {
-      const delaySeconds = Math.min(60, 2 ** Math.min(lease.interruptions, 6));
-      return { kind: "released", cause: "NO_HANDLER_HERE", delaySeconds };
-    }
-    const message = `No live worker has a handler for job type ${JSON.stringify(lease.type)}.`;
-    return { kind: "terminal", error: { code: "UNSUPPORTED_JOB_TYPE", message, retryable: false } };
+  private room(): number {
+    return this.slots.room() - (this.dispatch?.entering ?? 0);
   }
 
   private async shutDown(): Promise<void> {
@@ -302,12 +297,12 @@ export class Worker {
 
   private async untilQuiet(withinMs: number): Promise<void> {
     const endsAt = performance.now() + withinMs;
-    while (!(this.slots.quiet && !this.filling && !this.ticking) && performance.now() < endsAt)
+    while (!(this.slots.quiet && !this.search && !this.ticking) && performance.now() < endsAt)
       await sleep(10);
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.filling || !this.slots.quiet || this.troubles.any) return;
+    if (!this.dry || this.search || !this.slots.quiet || this.troubles.any) return;
     for (const { resolve } of this.drainWaiters.splice(0)) resolve();
   }
 }
