@@ -32,11 +32,16 @@ async function main(): Promise<void> {
     ? await openRedis(settings.REDIS_URL, settings.ORACLE_SCHEMA)
     : undefined;
   const oracle = await connect({ settings, ...(dispatcher ? { dispatcher } : {}) });
+  const log = logEvents(logger);
   const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
       workerId: orders.workerId,
-      onEvent: logEvents(logger),
+      onEvent: (event) => {
+        log(event);
+        // It cannot keep what it holds; the supervisor frees that and starts another process.
+        if (event.event === "worker.broken") process.exit(1);
+      },
       log: jobLog(logger),
       journal: pipeJournal(),
     }),

@@ -29,6 +29,7 @@ export const errorCodes = {
   LEASE_EXPIRED: "the attempt's lease ran out without renewal",
   WORKER_BLOCKED:
     "a handler blocked the worker's event loop past its timeout, and the worker takes no more jobs",
+  WORKER_BROKEN: "the thread that renews the worker's leases died",
   HANDLERS_INVALID: "the handlers path cannot be loaded or defines nothing usable",
   DATABASE_UNREACHABLE: "the database does not answer",
   DATABASE_AUTH: "the database refuses the login",

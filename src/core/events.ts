@@ -19,6 +19,8 @@ export type WorkerEvent =
   | { event: "lease.lost"; workerId: string; lease: Lease; why: string }
   /** The event loop was blocked past the attempt's timeout; the worker takes no more jobs. */
   | { event: "worker.blocked"; workerId: string; jobId: string }
+  /** The thread that renews leases died; the worker stops its handlers and takes no more jobs. */
+  | { event: "worker.broken"; workerId: string; why: string }
   | { event: "database.trouble"; workerId: string; during: string; error: unknown }
   | { event: "database.recovered"; workerId: string; during: string }
   /** A message named a job whose lease could not be won. */

@@ -67,6 +67,8 @@ function describe(event: WorkerEvent): Line {
         'the job blocked the event loop past its timeout; this worker takes no more: restart it, and give the type isolation "thread" or "process"',
         { job_id: event.jobId },
       ];
+    case "worker.broken":
+      return ["error", `the renewal thread died, this worker takes no more jobs: ${event.why}`, {}];
     case "database.trouble":
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":

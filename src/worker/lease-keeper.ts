@@ -14,6 +14,8 @@ export type KeeperReport =
   | { lost: string[]; why: string }
   /** Attempts that the thread ended at their timeout, because the event loop was blocked. */
   | { blocked: { jobId: string; attemptId: string }[] }
+  /** The thread is gone: nothing will be renewed any more. */
+  | { died: string }
   | { trouble: string }
   | { recovered: true }
   | { ready: true };
@@ -46,6 +48,7 @@ export class LeaseKeeper {
   private readonly freeSlots: number[] = [];
   private nextSlot = 0;
   private dropped: string[] = [];
+  private stopping = false;
   readonly ready: Promise<void>;
 
   constructor(data: KeeperData, report: (report: KeeperReport) => void) {
@@ -59,6 +62,7 @@ export class LeaseKeeper {
       resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 },
     });
     this.exited = new Promise((resolve) => this.thread.once("exit", () => resolve()));
+    void this.exited.then(() => this.stopping || report({ died: "it ended by itself" }));
     this.ready = new Promise((resolve, reject) => {
       this.thread.on("message", (message: KeeperReport) => {
         if ("ready" in message) resolve();
@@ -66,7 +70,7 @@ export class LeaseKeeper {
       });
       this.thread.on("error", (error) => {
         reject(error);
-        report({ lost: [], why: `the renewal thread died: ${error.message}` });
+        report({ died: error.message });
       });
     });
   }
@@ -110,6 +114,7 @@ export class LeaseKeeper {
   }
 
   async stop(): Promise<void> {
+    this.stopping = true;
     this.tell({ stop: true });
     await this.exited;
   }

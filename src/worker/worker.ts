@@ -13,6 +13,7 @@ import { reclaim } from "../store/reclaim.js";
 import { Acquirer } from "./acquirer.js";
 import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
+import { DrainWaiters } from "./drain-waiters.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
 import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
@@ -54,9 +55,8 @@ export class Worker {
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
-  /** The job that blocked the event loop past its timeout. */
-  private blockedBy: string | undefined;
-  private readonly drainWaiters: { resolve(): void; reject(error: Error): void }[] = [];
+  private broken = false;
+  private readonly drainWaiters = new DrainWaiters();
 
   constructor(
     private readonly db: Database,
@@ -106,11 +106,9 @@ export class Worker {
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
   drained(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.drainWaiters.push({ resolve, reject });
-      this.refuseIfBlocked();
-      void this.tick();
-    });
+    const drained = this.drainWaiters.wait();
+    void this.tick();
+    return drained;
   }
 
   /**
@@ -172,6 +170,7 @@ export class Worker {
         if (lease) emit({ event: "lease.lost", workerId, lease, why: report.why });
       }
     } else if ("blocked" in report) this.onBlocked(report.blocked);
+    else if ("died" in report) this.onKeeperDeath(report.died);
     else if ("trouble" in report) this.troubles.begin("renew", new Error(report.trouble));
     else this.troubles.over("renew");
   }
@@ -184,20 +183,24 @@ export class Worker {
     const { workerId, emit } = this.options;
     for (const { jobId, attemptId } of attempts) {
       this.slots.forget(attemptId);
-      this.blockedBy ??= jobId;
       emit({ event: "worker.blocked", workerId, jobId });
+      const message = `Job ${jobId} blocked the event loop past its timeout; this worker takes no more jobs. Restart it, and give the type isolation "thread" or "process".`;
+      this.drainWaiters.giveUp(new OracleError("WORKER_BLOCKED", message, { jobId }));
     }
     this.keeper.announceDraining();
     this.slots.close();
-    this.refuseIfBlocked();
   }
 
-  private refuseIfBlocked(): void {
-    const jobId = this.blockedBy;
-    if (jobId === undefined) return;
-    const message = `Job ${jobId} blocked the event loop past its timeout; this worker takes no more jobs. Restart it, and give the type isolation "thread" or "process".`;
-    for (const { reject } of this.drainWaiters.splice(0))
-      reject(new OracleError("WORKER_BLOCKED", message, { jobId }));
+  /** Without renewal every lease will run out: stop the handlers before somebody else starts their jobs. */
+  private onKeeperDeath(why: string): void {
+    if (this.broken) return;
+    this.broken = true;
+    this.options.emit({ event: "worker.broken", workerId: this.options.workerId, why });
+    this.drainWaiters.giveUp(
+      new OracleError("WORKER_BROKEN", `The renewal thread died (${why}); restart the worker.`),
+    );
+    this.slots.close();
+    this.slots.stopAll("lease-lost");
   }
 
   /** What time brings: due timers, leases that ran out, cancels whose notice was lost. */
@@ -221,7 +224,7 @@ export class Worker {
     this.tickAgain = false;
     this.tickTimer = setTimeout(() => void this.tick(), nextMs);
     void this.dispatch?.relay();
-    if (!this.dispatch?.suffices || this.drainWaiters.length > 0) this.wake();
+    if (!this.dispatch?.suffices || this.drainWaiters.any) this.wake();
   }
 
   private async sweep(): Promise<void> {
@@ -303,6 +306,6 @@ export class Worker {
 
   private checkDrained(): void {
     if (!this.dry || this.search || !this.slots.quiet || this.troubles.any) return;
-    for (const { resolve } of this.drainWaiters.splice(0)) resolve();
+    this.drainWaiters.drained();
   }
 }
