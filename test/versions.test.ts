@@ -67,6 +67,14 @@ describe("a handler's version", () => {
     await store.close();
   });
 
+  it("that a job pins outlives a new order of its queue", async () => {
+    const queue = "reordered";
+    const job = await db.oracle.enqueue(score("2"), null, { queue, version: "2" });
+    await db.oracle.setQueueAgeing(queue, 10);
+    const rows = await db.sql("SELECT pin FROM oracle.ready_jobs WHERE job_id = $1", [job.id]);
+    expect(rows).toEqual([{ pin: "score@2" }]);
+  });
+
   it("that a job pins is found again after a delay", async () => {
     const queue = "delayed";
     const job = await db.oracle.enqueue(score("2"), null, { queue, version: "2", runAfter: 1 });

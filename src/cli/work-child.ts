@@ -6,6 +6,7 @@ import { readSettings, type SettingName } from "../core/settings.js";
 import { createWorker } from "../create-worker.js";
 import { loadHandlers } from "../handlers/load.js";
 import { createLogger, jobLog, logEvents } from "../observe/log.js";
+import { WorkerMetrics } from "../observe/metrics.js";
 import { pipeJournal } from "../worker/journal.js";
 import { exitCodeOf, printError } from "./errors.js";
 import { untilReachable } from "./open.js";
@@ -33,12 +34,15 @@ async function main(): Promise<void> {
     : undefined;
   const oracle = await connect({ settings, ...(dispatcher ? { dispatcher } : {}) });
   const log = logEvents(logger);
+  // Counting costs a little for every job; without a port nobody could read it.
+  const metrics = settings.HEALTH_PORT === 0 ? undefined : new WorkerMetrics();
   const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
       workerId: orders.workerId,
       onEvent: (event) => {
         log(event);
+        metrics?.hear(event);
         // It cannot keep what it holds; the supervisor frees that and starts another process.
         if (event.event === "worker.broken") process.exit(1);
       },
@@ -59,6 +63,9 @@ async function main(): Promise<void> {
   process.on("SIGTERM", () => void end());
   process.on("SIGINT", () => void end());
   process.on("disconnect", () => void end());
+  process.on("message", async (question) => {
+    if (question === "metrics") process.send?.({ metrics: await metrics?.snapshot() });
+  });
   process.send?.("ready");
   if (orders.drain) {
     await worker.drained();

@@ -3,6 +3,7 @@ import { createLogger } from "../observe/log.js";
 import { withOracle } from "./open.js";
 import { parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
+import { serveHealth } from "./worker-health.js";
 
 interface WorkFlags {
   handlers?: string;
@@ -40,7 +41,9 @@ async function work(command: Command): Promise<void> {
       drain: flags.drain ?? false,
     });
     const off = onSignals(() => supervisor.stop());
+    const stopHealth = await serveHealth(supervisor, oracle.db, oracle.settings);
     process.exitCode = await supervisor.run();
+    await stopHealth();
     off();
   });
 }

@@ -99,6 +99,7 @@ export const settingsTable = {
   LEASE_SECONDS: duration("how long a lease lasts without renewal", 60, 0.2, 86_400),
   POLL_INTERVAL: duration("how often to look without being told", 1, 0.01, 3600),
   SHUTDOWN_GRACE: duration("how long a stop waits for running jobs", 30, 0, 86_400),
+  HEALTH_PORT: wholeNumber("where a worker answers /healthz, /readyz and /metrics; 0: nowhere", 0, 0, 65_535),
   MAX_PAYLOAD_BYTES: wholeNumber("largest input or result, as JSON text", 1_048_576, 1024, 268_435_456),
   MAX_PAYLOAD_DEPTH: wholeNumber("deepest nesting of an input or result", 64, 1, 500),
   LOG_LEVEL: oneOf("what is logged", "info", ["silent", "error", "warn", "info", "debug"]),

@@ -34,6 +34,8 @@ export interface DatabaseOptions {
   pinPlans?: boolean;
 }
 
+const ask = statement<{ ok: number }>("ping", "SELECT 1 AS ok");
+
 const pinnedPlans = [
   "enable_seqscan=off",
   "enable_hashjoin=off",
@@ -134,6 +136,16 @@ export class Database {
       throw toDatabaseError(error, this.schema);
     } finally {
       client.release(failure);
+    }
+  }
+
+  /** Undefined when the database answers, otherwise why not. */
+  async ping(): Promise<string | undefined> {
+    try {
+      await this.query(ask, []);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
     }
   }
 

@@ -84,6 +84,23 @@ export class Supervisor {
     return [...this.children].flatMap(({ process }) => process.pid ?? []);
   }
 
+  /** Undefined while every process is up and renews its leases. */
+  trouble(): string | undefined {
+    const ready = [...this.children].filter(({ wasReady, blocked }) => wasReady && !blocked).length;
+    const { processes } = this.options;
+    return ready < processes ? `${ready} of ${processes} worker processes are up` : undefined;
+  }
+
+  get draining(): boolean {
+    return this.stopping;
+  }
+
+  /** Asks every process a question that it answers with a message of the same name; the silent ones are left out. */
+  async ask(question: string): Promise<unknown[]> {
+    const answers = await Promise.all([...this.children].map(({ process }) => answerOf(process, question)));
+    return answers.filter((answer) => answer !== undefined);
+  }
+
   private async keepOne(): Promise<number> {
     for (;;) {
       const child = this.spawn();
@@ -162,6 +179,26 @@ export class Supervisor {
     this.crashesInARow++;
     await sleep(waitMs);
   }
+}
+
+const ANSWER_MS = 1_000;
+
+function answerOf(process: ChildProcess, question: string): Promise<unknown> {
+  return new Promise((resolve) => {
+    const hear = (message: unknown) => {
+      if (typeof message === "object" && message !== null && question in message)
+        done((message as Record<string, unknown>)[question]);
+    };
+    const done = (answer?: unknown) => {
+      clearTimeout(timer);
+      process.off("message", hear);
+      resolve(answer);
+    };
+    const timer = setTimeout(done, ANSWER_MS);
+    process.on("message", hear);
+    if (process.connected) process.send(question, () => {});
+    else done();
+  });
 }
 
 function killGroup(group: number): void {
