@@ -24,6 +24,13 @@ export interface ConnectOptions {
 
 /** Opens a connection pool. It writes nothing until it is used. */
 export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
+  if (process.env.ORACLE_WORKER_ISOLATED === "1") {
+    // Without this a module that defines jobs and starts a worker would start one more in each thread and process.
+    throw new OracleError(
+      "HANDLERS_INVALID",
+      "connect() was called where a handler runs in a thread or process: define such jobs in a module of their own, apart from the program that starts the worker.",
+    );
+  }
   const { databaseUrl, directDatabaseUrl, schema, maxConnections, connectTimeoutSeconds } = options;
   const settings =
     options.settings ??

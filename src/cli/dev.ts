@@ -1,4 +1,5 @@
 import { watch } from "node:fs";
+import { dirname } from "node:path";
 import type { Command } from "commander";
 import { createLogger } from "../observe/log.js";
 import type { Oracle } from "../oracle.js";
@@ -21,7 +22,7 @@ export function register(program: Command): void {
   program
     .command("dev")
     .description("everything at once for development: database, worker, a sample job")
-    .option("--handlers <path>", "a module, or a folder of modules; reloaded when it changes")
+    .option("--handlers <path>", "a module, a manifest or a folder of them; reloaded when it changes")
     .addHelpText("after", "\nExample:\n  oracle-worker dev --handlers ./jobs\n")
     .action((_flags: DevFlags, command: Command) => dev(command));
 }
@@ -75,7 +76,10 @@ Ctrl-C stops everything.`);
 /** Editors write a file several times in a row; one reload is enough. */
 function watchForChanges(path: string, reload: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;
-  const watcher = watch(path, { recursive: true }, () => {
+  // The programs of a manifest lie beside it.
+  const place = path.endsWith(".json") ? dirname(path) : path;
+  const watcher = watch(place, { recursive: true }, (_change, name) => {
+    if (name?.includes("__pycache__")) return; // written by a handler's start, not by a person
     clearTimeout(timer);
     timer = setTimeout(() => {
       say("handlers changed: reloading");

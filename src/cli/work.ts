@@ -17,7 +17,10 @@ export function register(program: Command): void {
   program
     .command("work")
     .description("run jobs until told to stop")
-    .option("--handlers <path>", "a module, or a folder of modules, that export jobs made with defineJob")
+    .option(
+      "--handlers <path>",
+      "modules that export jobs made with defineJob, manifests of executables: a file or a folder",
+    )
     .option("--queues <names>", "queues to serve, separated by commas (QUEUES)")
     .option("--concurrency <n>", "jobs at once in each process (CONCURRENCY)")
     .option("--processes <n>", "worker processes", parseWholeNumber("--processes", 1, 256), 1)

@@ -66,6 +66,7 @@ describe("an error as the tables keep it", () => {
     const codes = Object.keys(errorCodes) as ErrorCode[];
     expect(codes.filter((code) => !toStoredError(new OracleError(code, "m")).retryable).sort()).toEqual([
       "DEADLINE_EXCEEDED",
+      "HANDLERS_INVALID",
       "INPUT_INVALID",
       "OUTPUT_INVALID",
       "OUTPUT_REJECTED",

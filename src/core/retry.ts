@@ -39,7 +39,11 @@ const terminalCodes = new Set<ErrorCode>([
   "PAYLOAD_TOO_DEEP",
   "UNSUPPORTED_JOB_TYPE",
   "DEADLINE_EXCEEDED",
+  "HANDLERS_INVALID",
 ]);
+
+/** Codes that speak of the handler's own code: its stack, or the end of its stderr, is worth keeping. */
+const tracedCodes = new Set<ErrorCode>(["HANDLER_ERROR", "HANDLER_EXITED"]);
 
 /** Whatever was thrown, as the tables keep it: an unknown exception is retryable. Never throws itself. */
 export function toStoredError(thrown: unknown): StoredError {
@@ -59,7 +63,7 @@ function describeError(thrown: unknown): StoredError {
       retryable: !(thrown instanceof TerminalError) && !terminalCodes.has(thrown.code),
       name: thrown.name,
       field: thrown.field,
-      stack: thrown.code === "HANDLER_ERROR" ? thrown.stack : undefined,
+      stack: tracedCodes.has(thrown.code) ? thrown.stack : undefined,
     });
   }
   if (thrown instanceof Error) {

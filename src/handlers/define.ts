@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { inspect } from "node:util";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { OracleError, TerminalError } from "../core/errors.js";
 import type { JobLog } from "../core/events.js";
@@ -144,7 +145,7 @@ export function defineJob<In extends StandardSchemaV1, Out extends StandardSchem
     version: options.version ?? digest(executable ? executable.join("\0") : String(run)),
     isolation: options.isolation ?? (executable ? "process" : "inline"),
     process: Object.freeze(given({ executable, warm, env, cwd, memoryMb, cpuSeconds })),
-    module: callerModule(import.meta.url),
+    module: executable ? undefined : callerModule(import.meta.url),
     run: run as JobDefinition["run"],
   });
 }
@@ -170,6 +171,7 @@ function check(options: JobOptions<StandardSchemaV1, StandardSchemaV1>): void {
     env = [],
     memoryMb,
     cpuSeconds,
+    backoff = {},
   } = options;
   const names = (value: unknown) =>
     Array.isArray(value) && value.every((part) => typeof part === "string" && part !== "");
@@ -209,6 +211,12 @@ function check(options: JobOptions<StandardSchemaV1, StandardSchemaV1>): void {
       executable ? options.run === undefined : typeof options.run === "function",
       executable ? "left out where there is an executable" : "a function",
     ],
+    [
+      "backoff",
+      backoff,
+      isBackoff(backoff),
+      "made of kind (exponential, linear or fixed), baseSeconds and capSeconds",
+    ],
     ["warm", warm, whole(warm, 0, 256), "a whole number from 0 to 256"],
     ["env", env, names(env), "a list of names of environment variables"],
     [
@@ -228,10 +236,19 @@ function check(options: JobOptions<StandardSchemaV1, StandardSchemaV1>): void {
     if (!right)
       throw new OracleError(
         "INVALID_ARGUMENT",
-        `defineJob: ${field} is ${String(value)}; it must be ${rule}.`,
+        `defineJob: ${field} is ${inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY })}; it must be ${rule}.`,
         { field },
       );
   }
+}
+
+function isBackoff(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).every(([key, part]) =>
+    key === "kind"
+      ? ["exponential", "linear", "fixed"].includes(part)
+      : ["baseSeconds", "capSeconds"].includes(key) && part >= 0 && part <= LONGEST_SNOOZE_SECONDS,
+  );
 }
 
 /** Without the keys that were left out. */

@@ -69,6 +69,17 @@ export function toRequest(lease: Lease): RequestEnvelope {
   };
 }
 
+/** Tells a handler elsewhere that its signal aborted. */
+export function toCancel({ attemptId }: Lease, { reason }: AbortSignal): WorkerMessage {
+  return { cancel: { attempt_id: attemptId, reason: toStoredError(reason).code } };
+}
+
+/** The reason of its signal over there: the same code as in this process. */
+export function fromCancel(reason: string): OracleError {
+  const code = Object.hasOwn(errorCodes, reason) ? (reason as ErrorCode) : "SHUTDOWN";
+  return new OracleError(code, `Told to end: ${errorCodes[code]}.`);
+}
+
 /** Whatever was thrown, as it crosses to the other side. */
 export function toErrorEnvelope(thrown: unknown): ErrorEnvelope {
   if (thrown instanceof Snooze) {
@@ -89,7 +100,10 @@ export function toErrorEnvelope(thrown: unknown): ErrorEnvelope {
 
 /** The other side's error as something to throw here, which leads to the same record. */
 export function fromErrorEnvelope(error: ErrorEnvelope): Error {
-  if (error.class === "Snooze") return new Snooze(error.retry_after_seconds ?? 0);
+  // Somebody's own class of that name brings no time.
+  if (error.class === "Snooze" && error.retry_after_seconds !== undefined) {
+    return new Snooze(error.retry_after_seconds);
+  }
   const thrown = toError(error);
   thrown.name = error.class;
   if (error.traceback !== undefined) thrown.stack = error.traceback;

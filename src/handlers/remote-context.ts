@@ -2,6 +2,7 @@ import type { JsonValue } from "../core/json.js";
 import { type ArtifactRef, type JobContext, Snooze } from "./define.js";
 import {
   type ArtifactContent,
+  fromCancel,
   fromErrorEnvelope,
   type HandlerMessage,
   type RequestEnvelope,
@@ -21,7 +22,10 @@ export class RemoteContext {
 
   /** What the worker says to this attempt. */
   hear(message: WorkerMessage): void {
-    if ("cancel" in message) return this.controller.abort(new Error(message.cancel.reason));
+    if ("cancel" in message) {
+      this.controller.abort(fromCancel(message.cancel.reason));
+      return;
+    }
     const call = this.calls.get(message.reply);
     this.calls.delete(message.reply);
     if (message.ok) call?.resolve(message.value);
@@ -31,7 +35,7 @@ export class RemoteContext {
   context(): JobContext<unknown> {
     const { request, send } = this;
     const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
-      send({ log: { level, message, ...(fields ? { fields: fields as Record<string, JsonValue> } : {}) } });
+      send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
     return {
       input: request.input,
       job: {
@@ -77,6 +81,16 @@ export class RemoteContext {
       this.calls.set(id, { resolve, reject });
       this.send(message(id));
     });
+  }
+}
+
+/** A line in a log is not worth a failed job: fields that are no JSON are written as text. */
+function toFields(fields: Record<string, unknown>): Record<string, JsonValue> {
+  try {
+    JSON.stringify(fields);
+    return fields as Record<string, JsonValue>;
+  } catch {
+    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
   }
 }
 
