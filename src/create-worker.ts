@@ -8,6 +8,7 @@ import { Registry } from "./handlers/registry.js";
 import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
 import { version } from "./version.js";
+import { Records } from "./worker/records.js";
 import type { Journal } from "./worker/slots.js";
 import { Worker } from "./worker/worker.js";
 
@@ -55,7 +56,9 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const queues = options.queues ?? settings.QUEUES;
   const concurrency = options.concurrency ?? settings.CONCURRENCY;
   const leaseSeconds = options.leaseSeconds ?? settings.LEASE_SECONDS;
-  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 4 });
+  const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
+  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
+  const records = new Records(database, limits);
   const worker = new Worker(database, registry, {
     workerId,
     queues,
@@ -64,7 +67,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     versions: registry.versions(),
     pollMs: (options.pollSeconds ?? settings.POLL_INTERVAL) * 1000,
     graceMs: (options.shutdownGraceSeconds ?? settings.SHUTDOWN_GRACE) * 1000,
-    limits: { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH },
+    limits,
     keeper: {
       supervised: options.journal !== undefined,
       database: database.options,
@@ -80,7 +83,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
       },
     },
     runners: new Runners(),
-    services: (lease) => ({ ...unkept, log: options.log?.(lease) ?? silent }),
+    services: (lease) => ({ ...unkept, records, log: options.log?.(lease) ?? silent }),
     emit: options.onEvent ?? (() => {}),
     journal: options.journal,
     dispatcher: oracle.dispatcher,

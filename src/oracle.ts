@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { Announcer } from "./announcer.js";
 import type { Dispatcher } from "./core/dispatch.js";
+import type { Effect, Step } from "./core/effect.js";
 import { OracleError } from "./core/errors.js";
 import type { Attempt, Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
@@ -8,12 +9,16 @@ import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
+import { JobHandle } from "./job-handle.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
 import { checkSchema } from "./store/check-schema.js";
 import { cancel, retry, retryAll } from "./store/control.js";
 import { Database, type SqlClient } from "./store/database.js";
 import { type Enqueued, enqueue, type NewJob } from "./store/enqueue.js";
+import { checkFork } from "./store/fork.js";
+import { getEffects } from "./store/list-effects.js";
 import { migrate } from "./store/migrate.js";
+import { approve, reject } from "./store/plan.js";
 import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.js";
 import {
   checkJobId,
@@ -24,8 +29,10 @@ import {
   list,
   requireJob,
 } from "./store/read.js";
+import { type Finding, resolve } from "./store/resolve.js";
+import { getSteps, takeOverSteps } from "./store/steps.js";
 import { Waiter } from "./store/wait.js";
-import { type EnqueueOptions, toNewJob } from "./submit.js";
+import { type EnqueueOptions, likeness, toNewJob } from "./submit.js";
 
 type Output<D> =
   D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
@@ -192,6 +199,31 @@ export class Oracle {
     return getResult(this.db, jobId);
   }
 
+  /** A job's remembered steps. */
+  steps(jobId: string): Promise<Step[]> {
+    return getSteps(this.db, jobId);
+  }
+
+  /** What a job has done outside, or is about to. */
+  effects(jobId: string): Promise<Effect[]> {
+    return getEffects(this.db, jobId);
+  }
+
+  /** A person's word on an effect in doubt: it happened, it did not, or it did not and is to be sent again. */
+  resolveEffect(effectId: string, finding: Finding): Promise<Effect> {
+    return resolve(this.db, effectId, finding);
+  }
+
+  /** Lets a job that awaits approval send what it has planned. */
+  approve(jobId: string): Promise<Job> {
+    return approve(this.db, jobId);
+  }
+
+  /** Ends a job that awaits approval. */
+  reject(jobId: string, why: string): Promise<Job> {
+    return reject(this.db, jobId, why);
+  }
+
   cancel(jobId: string): Promise<Job> {
     return cancel(this.db, jobId);
   }
@@ -208,14 +240,17 @@ export class Oracle {
   /** A new job like an old one, with the same input or another. */
   async replay(jobId: string, input?: unknown): Promise<JobHandle> {
     const old = await requireJob(this.db, jobId);
-    return this.enqueue(old.type, input === undefined ? old.input : input, {
-      queue: old.queue,
-      priority: old.priority,
-      maxAttempts: Math.min(old.maxAttempts, 1000),
-      tenant: old.tenantId,
-      replayOf: old.jobId,
-      ...(old.timeoutSeconds === null ? {} : { timeoutSeconds: old.timeoutSeconds }),
-      ...(old.handlerVersion === null ? {} : { version: old.handlerVersion }),
+    return this.enqueue(old.type, input === undefined ? old.input : input, likeness(old));
+  }
+
+  /** A new job like an old one that takes over what it had behind it before a step, and goes on from there. */
+  async replayFrom(jobId: string, step: string): Promise<JobHandle> {
+    const old = await requireJob(this.db, jobId);
+    await checkFork(this.db, jobId, step);
+    return this.db.transaction(async (client) => {
+      const job = await this.enqueue(old.type, old.input, { ...likeness(old), client });
+      await takeOverSteps(this.db, job.id, step, client);
+      return job;
     });
   }
 
@@ -259,50 +294,5 @@ export class Oracle {
 
   private handle<T>(enqueued: Enqueued): JobHandle<T> {
     return new JobHandle<T>(this, enqueued);
-  }
-}
-
-/** One submitted job. */
-export class JobHandle<T = JsonValue> {
-  readonly id: string;
-  /** False: the job was there already. */
-  readonly created: boolean;
-  /** How an existing job was found. */
-  readonly joined: Enqueued["joined"];
-
-  constructor(
-    private readonly oracle: Oracle,
-    enqueued: Enqueued,
-  ) {
-    this.id = enqueued.jobId;
-    this.created = enqueued.created;
-    this.joined = enqueued.joined;
-  }
-
-  /** The result, once there is one; throws when the job fails, is cancelled, or takes longer than given. */
-  async result(options: { timeoutSeconds?: number } = {}): Promise<T> {
-    const { timeoutSeconds = 3600 } = options;
-    const job = await this.oracle.wait(this.id, { timeoutSeconds });
-    if (!job) {
-      throw new OracleError("WAIT_TIMEOUT", `Job ${this.id} did not finish within ${timeoutSeconds} s.`, {
-        jobId: this.id,
-      });
-    }
-    if (job.state === "CANCELLED") {
-      throw new OracleError("JOB_CANCELLED", `Job ${this.id} was cancelled.`, { jobId: this.id });
-    }
-    if (job.state === "FAILED_TERMINAL") {
-      const why = job.error ? `${job.error.code}: ${job.error.message}` : "no reason recorded";
-      throw new OracleError("JOB_FAILED", `Job ${this.id} failed: ${why}`, { jobId: this.id });
-    }
-    return (await this.oracle.result(this.id))?.payload as T;
-  }
-
-  async state(): Promise<JobState> {
-    return (await requireJob(this.oracle.db, this.id)).state;
-  }
-
-  cancel(): Promise<Job> {
-    return this.oracle.cancel(this.id);
   }
 }

@@ -1,6 +1,7 @@
 import { OracleError } from "./core/errors.js";
 import { specHash } from "./core/hash.js";
 import { newId } from "./core/ids.js";
+import type { Job } from "./core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
 import type { NewJob } from "./store/enqueue.js";
 
@@ -68,6 +69,19 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
     deadline: checkMoment("deadline", options.deadline),
     handlerVersion: options.version === undefined ? undefined : checkName("version", options.version),
     replayOf: options.replayOf,
+  };
+}
+
+/** What a replay has in common with its original, beside type and input. */
+export function likeness(old: Job): EnqueueOptions {
+  return {
+    queue: old.queue,
+    priority: old.priority,
+    maxAttempts: Math.min(old.maxAttempts, 1000),
+    tenant: old.tenantId,
+    replayOf: old.jobId,
+    ...(old.timeoutSeconds === null ? {} : { timeoutSeconds: old.timeoutSeconds }),
+    ...(old.handlerVersion === null ? {} : { version: old.handlerVersion }),
   };
 }
 

@@ -185,6 +185,8 @@ async function run(
   const heard: Heard = { said: [], artifacts: [] };
   const note = (...words: unknown[]) => heard.said.push(words);
   const services: AttemptServices = {
+    // No behaviour of the table takes a step.
+    records: undefined as never,
     progress: (...report) => note("progress", ...report),
     log: { info: (...line) => note("info", ...line), warn: note, error: note },
     async artifact(name, content) {
@@ -228,6 +230,6 @@ describe.each(places)("a handler in %s", (place) => {
     // The next attempt is not disturbed. Where each has a process of its own, it could not be.
     if (!shared.includes(place)) return;
     const next = await run(place, "doubles", { input: { n: 4, ms: 20 } });
-    expect(next.outcome).toEqual(succeeded({ n: 8 }));
+    expect(next.outcome).toMatchObject(succeeded({ n: 8 }));
   });
 });

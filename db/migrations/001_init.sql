@@ -95,6 +95,7 @@ CREATE TABLE {schema}.results (
   result_schema_version integer NOT NULL DEFAULT 1,
   tenant_id text NOT NULL,
   content_hash text NOT NULL,
+  provenance_hash text NOT NULL,
   model_metadata jsonb,
   result_payload jsonb NOT NULL
 ) WITH (toast_tuple_target = 512);

@@ -1,5 +1,7 @@
-import type { Attempt, Job } from "../core/job.js";
+import type { Effect, Step } from "../core/effect.js";
+import type { Attempt, Job, Result } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
+import { effectTable, stepTable } from "./effect-text.js";
 import { paint, prettyJson, printable, stateColour } from "./style.js";
 import { facts, table } from "./table.js";
 import { relative, span } from "./time.js";
@@ -25,11 +27,11 @@ export function jobTable(jobs: readonly Job[]): string {
 /** Everything about one job, as a block. */
 export function jobBlock(
   job: Job & { input: JsonValue },
-  attempts: readonly Attempt[],
-  resultHash: string | null,
+  parts: { attempts: Attempt[]; steps: Step[]; effects: Effect[]; result: Result | undefined },
 ): string {
   const { error } = job;
-  const parts = [
+  const { attempts, steps, effects, result } = parts;
+  const lines = [
     jobLine(job),
     facts([
       ["type", job.type],
@@ -53,14 +55,17 @@ export function jobBlock(
       ["replay of", job.replayOf],
       ["handler", job.handlerVersion],
       ["spec hash", job.specHash],
-      ["result hash", resultHash],
+      ["result hash", result?.contentHash ?? null],
+      ["provenance", result?.provenanceHash ?? null],
       ["error", error && job.state !== "SUCCEEDED" ? `${error.code}: ${error.message}` : null],
     ]),
     paint("Input", "bold"),
     indent(prettyJson(job.input)),
   ];
-  if (attempts.length > 0) parts.push(paint("Attempts", "bold"), indent(attemptTable(attempts)));
-  return parts.join("\n");
+  if (attempts.length > 0) lines.push(paint("Attempts", "bold"), indent(attemptTable(attempts)));
+  if (steps.length > 0) lines.push(paint("Steps", "bold"), indent(stepTable(steps)));
+  if (effects.length > 0) lines.push(paint("Effects", "bold"), indent(effectTable(effects)));
+  return lines.join("\n");
 }
 
 function attemptTable(attempts: readonly Attempt[]): string {

@@ -2,6 +2,7 @@ import { JobPreconditionError } from "../core/errors.js";
 import type { JobState } from "../core/states.js";
 import { checkJobId, requireJob } from "../store/read.js";
 import type { Call } from "./command.js";
+import { effectJson, stepJson } from "./effect-text.js";
 import { attemptJson, jobJson } from "./job-json.js";
 import { jobBlock, jobTable } from "./job-text.js";
 import { prettyJson } from "./style.js";
@@ -32,11 +33,23 @@ export async function showCommand({ out, withOracle }: Call<unknown>, id: string
   checkJobId(id);
   await withOracle(async (oracle) => {
     const job = await requireJob(oracle.db, id);
-    const attempts = await oracle.attempts(job.jobId);
-    const hash = (await oracle.result(job.jobId))?.contentHash ?? null;
+    const [attempts, steps, effects, result] = await Promise.all([
+      oracle.attempts(job.jobId),
+      oracle.steps(job.jobId),
+      oracle.effects(job.jobId),
+      oracle.result(job.jobId),
+    ]);
     await out.show(
-      { ...jobJson(job), input: job.input, attempts: attempts.map(attemptJson), result_hash: hash },
-      () => jobBlock(job, attempts, hash),
+      {
+        ...jobJson(job),
+        input: job.input,
+        attempts: attempts.map(attemptJson),
+        steps: steps.map(stepJson),
+        effects: effects.map(effectJson),
+        result_hash: result?.contentHash ?? null,
+        provenance_hash: result?.provenanceHash ?? null,
+      },
+      () => jobBlock(job, { attempts, steps, effects, result }),
     );
   });
 }

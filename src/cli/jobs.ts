@@ -29,7 +29,7 @@ function addReading(jobs: Command): void {
     .action(action(listCommand));
   jobs
     .command("show")
-    .description("one job with its input and attempts")
+    .description("one job with its input, attempts, steps and effects")
     .argument("<id>", "the job's id")
     .addHelpText("after", examples(`oracle-worker jobs show ${ID}`))
     .action(action(showCommand));
@@ -85,6 +85,17 @@ function addSteering(jobs: Command): void {
     .description("a new job like an old one, with the same input or another")
     .argument("<id>", "the old job's id")
     .option("--input <json>", "another input: JSON, @FILE, or - for standard input")
-    .addHelpText("after", examples(`oracle-worker jobs replay ${ID} --input '{"text": "…"}'`))
+    .option(
+      "--from <step>",
+      "reuse what the old job has before this step, and run on from it",
+      parseText("--from", 200),
+    )
+    .addHelpText(
+      "after",
+      examples(
+        `oracle-worker jobs replay ${ID} --input '{"text": "…"}'`,
+        `oracle-worker jobs replay ${ID} --from summarize`,
+      ),
+    )
     .action(action(replayCommand));
 }

@@ -1,8 +1,10 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../version.js";
+import * as approve from "./approve.js";
 import { examples } from "./command.js";
 import * as demo from "./demo.js";
 import * as dev from "./dev.js";
+import * as effects from "./effects.js";
 import * as enqueue from "./enqueue.js";
 import { exitCodeOf, printError } from "./errors.js";
 import * as jobs from "./jobs.js";
@@ -14,7 +16,7 @@ import * as verify from "./verify.js";
 import * as work from "./work.js";
 
 /** In the order of the help. */
-const commands = [dev, work, migrate, enqueue, jobs, queues, verify, pythonPath, demo];
+const commands = [dev, work, migrate, enqueue, jobs, effects, approve, queues, verify, pythonPath, demo];
 
 const notes = `
 Database: --database-url, or DATABASE_URL; without either an embedded PostgreSQL under .oracle-worker/.

@@ -26,6 +26,15 @@ export const errorCodes = {
   OUTPUT_INVALID: "the output breaks the job type's output schema",
   OUTPUT_REJECTED: "the output cannot be stored",
   UNSUPPORTED_JOB_TYPE: "no live worker has a handler for the job type",
+  STEP_REPEATED: "a step's name was used twice in one attempt",
+  EFFECT_CONFLICT: "the effect's name stands for another request, or was used twice in one attempt",
+  EFFECT_OPEN: "the handler returned while a step or an effect was still open",
+  EFFECT_FAILED: "the effect did not happen",
+  EFFECT_IN_DOUBT: "nobody knows whether the effect happened",
+  EFFECT_NOT_PLANNED: "the effect is not part of the job's plan",
+  EFFECT_NOT_FOUND: "there is no effect with that id",
+  PLAN_REJECTED: "a person has rejected the job's plan",
+  COMMIT_FAILED: "a statement that was to commit with the result failed",
   TIMEOUT: "the attempt ran longer than its timeout",
   DEADLINE_EXCEEDED: "the job's deadline passed before it finished",
   SHUTDOWN: "the worker is stopping",
@@ -98,6 +107,21 @@ export class RetryableError extends OracleError {
 export class TerminalError extends OracleError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("HANDLER_ERROR", message, options);
+  }
+}
+
+/** Thrown inside an effect: it definitely did not happen. Anything else that is thrown there leaves it in doubt. */
+export class EffectFailed extends OracleError {
+  /** False: trying again would not help. */
+  readonly retryable: boolean;
+  readonly retryAfterSeconds: number | undefined;
+  constructor(
+    message: string,
+    options: { retryable?: boolean; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    super("EFFECT_FAILED", message, { cause: options.cause });
+    this.retryable = options.retryable ?? true;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

@@ -54,6 +54,8 @@ export interface Lease {
   handlerVersion: string | null;
   /** How the attempt before this one failed. */
   lastError: ErrorCode | null;
+  /** The job that this one replays. */
+  replayOf: string | null;
   input: JsonValue;
 }
 
@@ -73,14 +75,38 @@ export interface StoredError {
 
 /** How an attempt ended. Data, not control flow: `store/settle` writes it, nothing else does. */
 export type Outcome =
-  | { kind: "succeeded"; resultText: string; contentHash: string }
+  | Success
   | { kind: "retryable"; error: StoredError; delaySeconds: number }
   | { kind: "terminal"; error: StoredError }
   /** Handed back without fault of its own; costs no attempt, up to a cap. */
   | { kind: "released"; cause: string; delaySeconds: number }
   /** Waits by its own wish; never costs an attempt. */
   | { kind: "snoozed"; delaySeconds: number }
+  /** Waits for a person. With an error it counts as a failure, without one it costs nothing. */
+  | { kind: "held"; reason: HoldReason; error?: StoredError }
   | { kind: "cancelled" };
+
+export type HoldReason = "effect in doubt" | "awaiting approval";
+
+export interface Success {
+  kind: "succeeded";
+  resultText: string;
+  contentHash: string;
+  /** Of the handler that ran, as the claim recorded it with the attempt. */
+  handlerVersion?: string;
+  /** Whether the job may have steps, effects or artifacts, which its provenance then covers. */
+  recorded?: boolean;
+  /** What commits together with the result, and when to try again if it cannot. */
+  commits?: { statements: CommitStatement[]; delaySeconds: number };
+}
+
+/** SQL that a handler wants committed together with its result. */
+export interface CommitStatement {
+  name: string;
+  seq: number;
+  sql: string;
+  values: JsonValue[];
+}
 
 export interface Attempt {
   attemptId: string;
@@ -100,6 +126,9 @@ export interface Result {
   attemptId: string;
   payload: JsonValue;
   contentHash: string;
+  /** Over specification, handler version, attempt, result, steps, effects and artifacts. */
+  provenanceHash: string;
+  modelMetadata: JsonValue;
   schemaVersion: number;
   createdAt: Date;
 }

@@ -1,4 +1,4 @@
-import { type ErrorCode, OracleError, RetryableError, TerminalError } from "./errors.js";
+import { EffectFailed, type ErrorCode, OracleError, RetryableError, TerminalError } from "./errors.js";
 import type { StoredError } from "./job.js";
 import { sanitizeText } from "./json.js";
 
@@ -38,6 +38,11 @@ const terminalCodes = new Set<ErrorCode>([
   "PAYLOAD_TOO_LARGE",
   "PAYLOAD_TOO_DEEP",
   "UNSUPPORTED_JOB_TYPE",
+  "STEP_REPEATED",
+  "EFFECT_CONFLICT",
+  "EFFECT_OPEN",
+  "EFFECT_NOT_PLANNED",
+  "PLAN_REJECTED",
   "DEADLINE_EXCEEDED",
   "HANDLERS_INVALID",
 ]);
@@ -60,7 +65,10 @@ function describeError(thrown: unknown): StoredError {
     return clean({
       code: thrown.code,
       message: thrown.message,
-      retryable: !(thrown instanceof TerminalError) && !terminalCodes.has(thrown.code),
+      retryable:
+        thrown instanceof EffectFailed
+          ? thrown.retryable
+          : !(thrown instanceof TerminalError) && !terminalCodes.has(thrown.code),
       name: thrown.name,
       field: thrown.field,
       stack: tracedCodes.has(thrown.code) ? thrown.stack : undefined,
@@ -81,7 +89,8 @@ function describeError(thrown: unknown): StoredError {
 const LONGEST_RETRY_AFTER_SECONDS = 31_536_000;
 
 export function retryAfterOf(thrown: unknown): number {
-  const seconds = thrown instanceof RetryableError ? (thrown.retryAfterSeconds ?? 0) : 0;
+  const says = thrown instanceof RetryableError || thrown instanceof EffectFailed;
+  const seconds = says ? (thrown.retryAfterSeconds ?? 0) : 0;
   // Taken from a provider's header as it came: what makes no sense is no wish.
   return seconds > 0 && seconds <= LONGEST_RETRY_AFTER_SECONDS ? seconds : 0;
 }

@@ -1,11 +1,13 @@
 import { hash } from "node:crypto";
 import { inspect } from "node:util";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { EffectRequest } from "../core/effect.js";
 import { OracleError, TerminalError } from "../core/errors.js";
 import type { JobLog } from "../core/events.js";
 import type { JsonValue } from "../core/json.js";
 import { type Backoff, defaultBackoff } from "../core/retry.js";
 import { callerModule } from "./caller.js";
+import type { EffectCall, EffectOptions } from "./effects.js";
 
 /** What a handler may use while it runs. */
 export interface JobContext<Input> {
@@ -32,6 +34,14 @@ export interface JobContext<Input> {
     content: JsonValue | Uint8Array,
     options?: { mediaType?: string },
   ): Promise<ArtifactRef>;
+  /** Runs once and is remembered: a later attempt gets the value, as JSON keeps it, without calling `fn`. */
+  step<T>(name: string, fn: () => Promise<T> | T): Promise<T>;
+  /** A call to the outside: recorded before it is made, so that it is neither made twice nor forgotten. */
+  effect<T>(options: EffectOptions<T>, fn: (call: EffectCall) => Promise<T> | T): Promise<T>;
+  /** Ends the first phase of a job type with `approve`: resolves once these effects, and no others, may be sent. */
+  plan(effects: EffectRequest[]): Promise<void>;
+  /** SQL that commits together with the result, as the login of the database's address, or not at all. */
+  onCommit(name: string, sql: string, values?: JsonValue[]): void;
   /** Ends this attempt without a fault; the job runs again after so many seconds, at no cost. */
   snooze(seconds: number): never;
 }
@@ -42,6 +52,9 @@ export interface ArtifactRef {
   sha256: string;
   size: number;
 }
+
+/** Who lets a plan pass: a person, or a function that says true to those that need none. */
+export type Approve = "person" | ((plan: readonly EffectRequest[]) => boolean | Promise<boolean>);
 
 export type Isolation = "inline" | "thread" | "process";
 
@@ -76,6 +89,8 @@ export interface JobOptions<In extends StandardSchemaV1, Out extends StandardSch
   version?: string;
   /** Where it runs. Default `inline`, or `process` when there is an executable. */
   isolation?: Isolation;
+  /** The handler must `plan` its effects, and this decides whether they may be sent. */
+  approve?: Approve;
   /** Left out only where an executable is given. */
   run?(
     context: JobContext<StandardSchemaV1.InferOutput<In>>,
@@ -94,6 +109,7 @@ export interface JobDefinition<
   readonly backoff: Backoff;
   readonly version: string;
   readonly isolation: Isolation;
+  readonly approve: Approve | undefined;
   readonly process: Readonly<ProcessOptions>;
   /** The file that defines it, which another thread or process can load; unknown in a REPL. */
   readonly module: string | undefined;
@@ -144,6 +160,7 @@ export function defineJob<In extends StandardSchemaV1, Out extends StandardSchem
     backoff: { ...defaultBackoff, ...options.backoff },
     version: options.version ?? digest(executable ? executable.join("\0") : String(run)),
     isolation: options.isolation ?? (executable ? "process" : "inline"),
+    approve: options.approve,
     process: Object.freeze(given({ executable, warm, env, cwd, memoryMb, cpuSeconds })),
     module: executable ? undefined : callerModule(import.meta.url),
     run: run as JobDefinition["run"],
@@ -216,6 +233,12 @@ function check(options: JobOptions<StandardSchemaV1, StandardSchemaV1>): void {
       backoff,
       isBackoff(backoff),
       "made of kind (exponential, linear or fixed), baseSeconds and capSeconds",
+    ],
+    [
+      "approve",
+      options.approve,
+      [undefined, "person"].includes(options.approve as string) || typeof options.approve === "function",
+      '"person" or a function',
     ],
     ["warm", warm, whole(warm, 0, 256), "a whole number from 0 to 256"],
     ["env", env, names(env), "a list of names of environment variables"],

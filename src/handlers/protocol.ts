@@ -1,4 +1,12 @@
-import { type ErrorCode, errorCodes, OracleError, RetryableError, TerminalError } from "../core/errors.js";
+import type { EffectRequest } from "../core/effect.js";
+import {
+  EffectFailed,
+  type ErrorCode,
+  errorCodes,
+  OracleError,
+  RetryableError,
+  TerminalError,
+} from "../core/errors.js";
 import type { Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { retryAfterOf, toStoredError } from "../core/retry.js";
@@ -43,7 +51,24 @@ export type ResponseEnvelope = { attempt_id?: string } & (
 export type HandlerMessage =
   | { progress: { fraction: number; message?: string; details?: JsonValue } }
   | { log: { level: "info" | "warn" | "error"; message: string; fields?: Record<string, JsonValue> } }
-  | { artifact: { id: number; name: string; media_type?: string } & ArtifactContent };
+  | { artifact: { id: number; name: string; media_type?: string } & ArtifactContent }
+  /** Without a value: is it remembered? With one: remember it. */
+  | { step: { id: number; name: string; value?: JsonValue } }
+  | { effect: { id: number } & (EffectRequest | EffectOutcome) }
+  | { plan: { id: number; effects: EffectRequest[] } }
+  | { commit: { name: string; sql: string; values: JsonValue[] } };
+
+export type EffectOutcome = { name: string } & (
+  | { outcome: "confirmed"; response: JsonValue }
+  | { outcome: "failed" | "in_doubt"; error: ErrorEnvelope }
+  /** A lookup cannot tell. */
+  | { outcome: "unknown" }
+);
+
+/** The answer to an effect's announcement. */
+export type EffectReply =
+  | { next: "send" | "look_up"; idempotency_key: string }
+  | { next: "done"; response: JsonValue };
 
 export type ArtifactContent = { json: JsonValue } | { text: string } | { base64: string };
 
@@ -111,6 +136,10 @@ export function fromErrorEnvelope(error: ErrorEnvelope): Error {
 }
 
 function toError({ code, message, retryable, retry_after_seconds, field }: ErrorEnvelope): Error {
+  if (code === "EFFECT_FAILED") {
+    const later = retry_after_seconds === undefined ? {} : { retryAfterSeconds: retry_after_seconds };
+    return new EffectFailed(message, { retryable, ...later });
+  }
   if (code !== undefined && code !== "HANDLER_ERROR" && code in errorCodes) {
     return new OracleError(code, message, field === undefined ? {} : { field });
   }

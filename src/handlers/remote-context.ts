@@ -1,5 +1,6 @@
 import type { JsonValue } from "../core/json.js";
 import { type ArtifactRef, type JobContext, Snooze } from "./define.js";
+import { runEffect, runStep } from "./effects.js";
 import {
   type ArtifactContent,
   fromCancel,
@@ -8,6 +9,7 @@ import {
   type RequestEnvelope,
   type WorkerMessage,
 } from "./protocol.js";
+import { remoteRecorder } from "./remote-recorder.js";
 
 /** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
 export class RemoteContext {
@@ -34,6 +36,7 @@ export class RemoteContext {
 
   context(): JobContext<unknown> {
     const { request, send } = this;
+    const { steps, effects } = remoteRecorder((message) => this.call(message), send);
     const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
       send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
     return {
@@ -69,6 +72,10 @@ export class RemoteContext {
         }));
         return kept as unknown as ArtifactRef;
       },
+      step: (name, fn) => runStep(steps, name, fn),
+      effect: (options, fn) => runEffect(effects, options, fn, () => this.controller.signal),
+      plan: (planned) => effects.plan(planned),
+      onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
       snooze(seconds) {
         throw new Snooze(seconds);
       },

@@ -1,5 +1,6 @@
 import type { Lease } from "../core/job.js";
 import type { JobContext, JobDefinition } from "./define.js";
+import type { Recorder } from "./recorder.js";
 
 /** One attempt as a runner sees it. */
 export interface Run {
@@ -7,6 +8,8 @@ export interface Run {
   definition: JobDefinition;
   /** For a handler in this process; for one elsewhere, what its messages are served with. */
   context: JobContext<unknown>;
+  /** Behind the context's steps and effects. */
+  recorder: Recorder;
 }
 
 /**

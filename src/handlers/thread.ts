@@ -76,7 +76,8 @@ export class ThreadRunner implements Runner {
   }
 }
 
-async function runInThread(pool: Tinypool, module: string, { lease, context }: Run): Promise<unknown> {
+async function runInThread(pool: Tinypool, module: string, run: Run): Promise<unknown> {
+  const { lease, context } = run;
   const { signal } = context;
   const { port1: port, port2 } = new MessageChannel();
   const kill = new AbortController();
@@ -87,7 +88,7 @@ async function runInThread(pool: Tinypool, module: string, { lease, context }: R
     if ("ok" in message) response = message;
     else {
       const reply = (words: WorkerMessage) => port.postMessage(JSON.stringify(words));
-      serveMessage(context, message, reply).catch((error: unknown) => kill.abort(error));
+      serveMessage(run, message, reply).catch((error: unknown) => kill.abort(error));
     }
   });
   const closed = once(port, "close");

@@ -23,6 +23,9 @@ const whyNot = statement<{ job_id: string; why: string | null }>(
      WHEN j.state = 'RUNNING' AND j.cancel_requested_at IS NOT NULL THEN 'is being cancelled'
      WHEN j.state = 'RUNNING' AND j.attempt_count - j.interruptions >= j.max_attempts
        THEN 'has used up its attempts'
+     WHEN j.state = 'RUNNING' AND EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id
+         AND e.kind = 'unsafe' AND e.state IN ('DISPATCHED', 'IN_DOUBT'))
+       THEN 'has an effect in doubt'
      WHEN j.state <> 'RUNNING' AND j.run_after > clock_timestamp() THEN 'may not run before ' || j.run_after
    END AS why
    FROM {schema}.jobs j WHERE j.job_id = ANY ($1::uuid[])`,

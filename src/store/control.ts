@@ -34,6 +34,8 @@ const retryJobs = statement<JobRow>(
      UPDATE {schema}.jobs j SET
        state = 'PENDING', completed_at = NULL, cancel_requested_at = NULL, updated_at = clock_timestamp(),
        run_after = clock_timestamp(),
+       hold_reason = CASE WHEN EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id
+         AND e.kind = 'unsafe' AND e.state = 'IN_DOUBT') THEN 'effect in doubt' END,
        max_attempts = least(1000, greatest(j.max_attempts, j.attempt_count - j.interruptions + $2))
      WHERE j.job_id = ANY ($1::uuid[]) AND j.state IN ('FAILED_TERMINAL', 'CANCELLED')
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())

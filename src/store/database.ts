@@ -16,7 +16,13 @@ export function statement<Row>(name: string, text: string): Statement<Row> {
 
 /** The part of a `pg` client that joins a statement to the caller's own transaction. */
 export interface SqlClient {
-  query(config: { name?: string; text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
+  query(config: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+    /** `extended`: one statement only, also without values. */
+    queryMode?: "extended";
+  }): Promise<{ rows: unknown[] }>;
 }
 
 export interface DatabaseOptions {

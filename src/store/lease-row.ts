@@ -22,6 +22,7 @@ export interface LeaseRow {
   handler_version: string | null;
   state: JobState;
   last_error: ErrorCode | null;
+  replay_of: string | null;
   input_payload: JsonValue;
 }
 
@@ -43,6 +44,7 @@ export function toLease(row: LeaseRow): Lease {
     deadlineInSeconds: row.deadline_in_seconds,
     handlerVersion: row.handler_version,
     lastError: row.last_error,
+    replayOf: row.replay_of,
     input: row.input_payload,
   };
 }

@@ -38,12 +38,20 @@ const readResult = statement<{
   attempt_id: string;
   result_payload: JsonValue;
   content_hash: string;
+  provenance_hash: string;
+  model_metadata: JsonValue | null;
   result_schema_version: number;
   created_at: Date;
 }>(
   "read-result",
-  `SELECT job_id, attempt_id, result_payload, content_hash, result_schema_version, created_at
+  `SELECT job_id, attempt_id, result_payload, content_hash, provenance_hash, model_metadata,
+     result_schema_version, created_at
    FROM {schema}.results WHERE job_id = $1`,
+);
+
+const readArtifactHashes = statement<{ sha256: string }>(
+  "read-artifact-hashes",
+  `SELECT sha256 FROM {schema}.artifacts WHERE attempt_id = $1`,
 );
 
 const listJobs = statement<JobRow>(
@@ -98,10 +106,16 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
       attemptId: row.attempt_id,
       payload: row.result_payload,
       contentHash: row.content_hash,
+      provenanceHash: row.provenance_hash,
+      modelMetadata: row.model_metadata,
       schemaVersion: row.result_schema_version,
       createdAt: row.created_at,
     }
   );
+}
+
+export async function getArtifactHashes(db: Database, attemptId: string): Promise<string[]> {
+  return (await db.query(readArtifactHashes, [attemptId])).map(({ sha256 }) => sha256);
 }
 
 export interface JobFilter {
@@ -143,7 +157,7 @@ export async function list(db: Database, filter: JobFilter): Promise<{ items: Jo
 /** A malformed id is a wrong argument, not a job that is missing. */
 export function checkJobId(jobId: string, field = "id"): string {
   if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(jobId)) return jobId.toLowerCase();
-  throw new OracleError("INVALID_ARGUMENT", `${JSON.stringify(jobId)} is not a job id: a UUID is expected.`, {
+  throw new OracleError("INVALID_ARGUMENT", `${JSON.stringify(jobId)} is not an id: a UUID is expected.`, {
     field,
   });
 }

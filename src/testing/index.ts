@@ -17,6 +17,7 @@ import { reclaim } from "../store/reclaim.js";
 import { settle } from "../store/settle.js";
 import { shiftTime } from "../store/shift-time.js";
 import { Attempt, type AttemptServices, execute } from "../worker/execute.js";
+import { Records } from "../worker/records.js";
 
 export interface TestOracleOptions {
   jobs: JobDefinition[];
@@ -33,7 +34,7 @@ export interface RanJob {
 }
 
 const silent = () => {};
-const services: AttemptServices = {
+const services: Omit<AttemptServices, "records"> = {
   log: { info: silent, warn: silent, error: silent },
   progress: silent,
   artifact: async () => ({ artifact_id: "", sha256: "", size: 0 }),
@@ -131,9 +132,10 @@ export class TestOracle {
     const { MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH } = this.oracle.settings;
     const limits = { maxBytes: MAX_PAYLOAD_BYTES, maxDepth: MAX_PAYLOAD_DEPTH };
     const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
+    const records = new Records(this.oracle.db, limits);
     const message = `No job of type ${lease.type} was given to openTestOracle.`;
     const outcome = definition
-      ? await execute(attempt, definition, inlineRunner, services, limits)
+      ? await execute(attempt, definition, inlineRunner, { ...services, records }, limits)
       : ({ kind: "terminal", error: { code: "UNSUPPORTED_JOB_TYPE", message, retryable: false } } as const);
     await settle(this.oracle.db, [{ lease, outcome }]);
   }

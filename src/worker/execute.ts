@@ -4,7 +4,10 @@ import type { Lease, Outcome } from "../core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "../core/json.js";
 import { retryAfterOf, retryDelaySeconds, toStoredError } from "../core/retry.js";
 import { type JobContext, type JobDefinition, Snooze } from "../handlers/define.js";
+import { runEffect, runStep } from "../handlers/effects.js";
 import type { Runner } from "../handlers/runner.js";
+import { Ledger } from "./ledger.js";
+import type { Records } from "./records.js";
 
 /** Why an attempt was told to stop; the reason of its `signal`. */
 export type StopReason = "timeout" | "deadline" | "cancel" | "lease-lost" | "shutdown";
@@ -55,7 +58,9 @@ export class Attempt {
 }
 
 /** What an attempt may reach of the worker around it. */
-export type AttemptServices = Pick<JobContext<unknown>, "log" | "progress" | "artifact">;
+export interface AttemptServices extends Pick<JobContext<unknown>, "log" | "progress" | "artifact"> {
+  records: Records;
+}
 
 /** One attempt from its lease to its outcome. Never throws. */
 export async function execute(
@@ -65,15 +70,21 @@ export async function execute(
   services: AttemptServices,
   limits: JsonLimits,
 ): Promise<Outcome> {
+  const { lease } = attempt;
+  const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
   try {
-    const context = makeContext(attempt, services);
-    return succeed(await runner.run({ lease: attempt.lease, definition, context }), limits);
+    const context = makeContext(attempt, services, ledger);
+    const output = await runner.run({ lease, definition, context, recorder: ledger });
+    if (ledger.used) await ledger.finish();
+    return succeed(output, lease, definition, ledger, limits);
   } catch (thrown) {
+    if (ledger.used) await ledger.quiet();
+    if (ledger.hold && attempt.stopReason !== "cancel") return { kind: "held", ...ledger.hold };
     return fail(attempt, definition, thrown);
   }
 }
 
-function makeContext(attempt: Attempt, services: AttemptServices): JobContext<unknown> {
+function makeContext(attempt: Attempt, services: AttemptServices, ledger: Ledger): JobContext<unknown> {
   const { lease } = attempt;
   return {
     input: lease.input,
@@ -92,17 +103,34 @@ function makeContext(attempt: Attempt, services: AttemptServices): JobContext<un
     },
     log: services.log,
     progress: services.progress,
-    artifact: services.artifact,
+    artifact(...given) {
+      ledger.used = true;
+      return services.artifact(...given);
+    },
+    step: (name, fn) => ledger.track(() => runStep(ledger.steps, name, fn)),
+    effect: (options, fn) => ledger.track(() => runEffect(ledger.effects, options, fn, () => attempt.signal)),
+    plan: (effects) => ledger.track(() => ledger.effects.plan(effects)),
+    onCommit: (name, sql, values = []) => ledger.effects.onCommit(name, sql, values),
     snooze(seconds) {
       throw new Snooze(seconds);
     },
   };
 }
 
-function succeed(output: unknown, limits: JsonLimits): Outcome {
+function succeed(
+  output: unknown,
+  lease: Lease,
+  { version, backoff }: JobDefinition,
+  { used, commits }: Ledger,
+  limits: JsonLimits,
+): Outcome {
   try {
     const resultText = toJsonText(output, limits, "output");
-    return { kind: "succeeded", resultText, contentHash: contentHash(output as JsonValue) };
+    const hashed = { resultText, contentHash: contentHash(output as JsonValue), handlerVersion: version };
+    if (!used) return { kind: "succeeded", ...hashed };
+    const delaySeconds = retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    const together = commits.length > 0 ? { commits: { statements: commits, delaySeconds } } : {};
+    return { kind: "succeeded", ...hashed, recorded: true, ...together };
   } catch (error) {
     const { message, field } = error as OracleError;
     throw new OracleError("OUTPUT_REJECTED", message, field === undefined ? {} : { field });

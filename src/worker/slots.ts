@@ -204,9 +204,10 @@ export class Slots {
     seconds: number,
   ): void {
     const { workerId, emit } = this.options;
-    this.settler.add(lease, claimId, outcome, (state) => {
+    this.settler.add(lease, claimId, outcome, (state, written) => {
       this.keeper.drop(lease.attemptId);
-      if (state) emit({ event: "job.settled", workerId, lease, outcome, state: state as JobState, seconds });
+      if (state)
+        emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
       else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
       if (this.settler.pending === 0) this.events.onSettled();
     });

@@ -15,8 +15,10 @@ export const where = defineJob({
 });
 
 export const allowed = defineJob({
-  ...where,
   type: "allowed",
+  isolation: "thread",
+  input: where.input,
+  output: where.output,
   env: ["THREADS_ALLOWED"],
   run: () => ({ thread: threadId, pid: process.pid, env: [process.env.THREADS_ALLOWED ?? ""] }),
 });
