@@ -47,6 +47,14 @@ export type HandlerMessage =
 
 export type ArtifactContent = { json: JsonValue } | { text: string } | { base64: string };
 
+/**
+ * Said by a warm child that ends of its own accord: it has begun nothing since its last answer and takes no more
+ * requests. One that is on its way to it goes to another child.
+ */
+export interface Leaving {
+  leaving: true;
+}
+
 /** What a worker says to a handler that runs: an end it asks for, or the answer to a call. */
 export type WorkerMessage =
   | { cancel: { attempt_id: string; reason: string } }
@@ -111,7 +119,7 @@ export function fromErrorEnvelope(error: ErrorEnvelope): Error {
 }
 
 function toError({ code, message, retryable, retry_after_seconds, field }: ErrorEnvelope): Error {
-  if (code !== undefined && code !== "HANDLER_ERROR" && code in errorCodes) {
+  if (code !== undefined && code !== "HANDLER_ERROR" && Object.hasOwn(errorCodes, code)) {
     return new OracleError(code, message, field === undefined ? {} : { field });
   }
   if (!retryable) return new TerminalError(message);
