@@ -44,6 +44,7 @@ const unkept = {
 /** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
   const { settings } = oracle;
+  const { journal } = options;
   const strangers = options.jobs.filter((job) => !isJobDefinition(job));
   if (strangers.length > 0) {
     throw new OracleError("INVALID_ARGUMENT", "createWorker: jobs must hold values made with defineJob.", {
@@ -82,10 +83,12 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         jobTypes: registry.types(),
       },
     },
-    runners: new Runners(),
+    runners: new Runners(
+      journal && { opened: (pid) => journal.groupOpened(pid), closed: (pid) => journal.groupClosed(pid) },
+    ),
     services: (lease) => ({ ...unkept, records, log: options.log?.(lease) ?? silent }),
     emit: options.onEvent ?? (() => {}),
-    journal: options.journal,
+    journal,
     dispatcher: oracle.dispatcher,
   });
   await worker.start();

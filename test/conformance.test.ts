@@ -223,7 +223,7 @@ describe.each(places)("a handler in %s", (place) => {
   it.each(rows.map((row) => [titleOf(row), row] as const))("%s", async (_title, row) => {
     const { how, input, stop, outcome, heard } = row;
     const end = await run(place, how, { ...(input ? { input } : {}), stop });
-    expect(end.outcome).toEqual(typeof outcome === "function" ? outcome(place) : outcome);
+    expect(end.outcome).toMatchObject(typeof outcome === "function" ? outcome(place) : outcome);
     if (heard) expect(end.heard).toEqual(heard(place));
     // What could not be talked out of its loop is gone.
     if (how === "computes for ever" && place !== "thread") expect(isAlive(end.pid)).toBe(false);

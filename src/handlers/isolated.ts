@@ -25,6 +25,13 @@ export async function answer(
   }
 }
 
+/** The response for an attempt that left an error to nobody while it ran. */
+export function strayAnswer({ attempt_id }: RequestEnvelope, thrown: unknown): string {
+  const error = toErrorEnvelope(thrown);
+  const message = `The handler left an error uncaught: ${error.message}`;
+  return JSON.stringify({ attempt_id, ok: false, error: { ...error, code: "HANDLER_EXITED", message } });
+}
+
 async function findDefinition(module: string, type: string): Promise<JobDefinition> {
   let loading = loaded.get(module);
   if (!loading) {

@@ -72,6 +72,14 @@ export type EffectReply =
 
 export type ArtifactContent = { json: JsonValue } | { text: string } | { base64: string };
 
+/**
+ * Said by a warm child that ends of its own accord: it has begun nothing since its last answer and takes no more
+ * requests. One that is on its way to it goes to another child.
+ */
+export interface Leaving {
+  leaving: true;
+}
+
 /** What a worker says to a handler that runs: an end it asks for, or the answer to a call. */
 export type WorkerMessage =
   | { cancel: { attempt_id: string; reason: string } }
@@ -140,7 +148,7 @@ function toError({ code, message, retryable, retry_after_seconds, field }: Error
     const later = retry_after_seconds === undefined ? {} : { retryAfterSeconds: retry_after_seconds };
     return new EffectFailed(message, { retryable, ...later });
   }
-  if (code !== undefined && code !== "HANDLER_ERROR" && code in errorCodes) {
+  if (code !== undefined && code !== "HANDLER_ERROR" && Object.hasOwn(errorCodes, code)) {
     return new OracleError(code, message, field === undefined ? {} : { field });
   }
   if (!retryable) return new TerminalError(message);

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MessagePort } from "node:worker_threads";
-import { answer } from "./isolated.js";
-import type { WorkerMessage } from "./protocol.js";
-import { type RequestEnvelope, toErrorEnvelope } from "./protocol.js";
+import { answer, strayAnswer } from "./isolated.js";
+import type { RequestEnvelope, WorkerMessage } from "./protocol.js";
 import { RemoteContext } from "./remote-context.js";
 
 // What runs inside a thread of the pool: one attempt at a time.
@@ -38,12 +37,7 @@ function onStray(thrown: unknown): void {
     console.error("An error after its attempt had ended:", thrown);
     return;
   }
-  const error = toErrorEnvelope(thrown);
-  const message = `The handler left an error uncaught: ${error.message}`;
-  const { attempt_id } = task.request;
-  task.port.postMessage(
-    JSON.stringify({ attempt_id, ok: false, error: { ...error, code: "HANDLER_EXITED", message } }),
-  );
+  task.port.postMessage(strayAnswer(task.request, thrown));
   exit(1);
 }
 

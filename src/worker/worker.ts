@@ -293,6 +293,7 @@ export class Worker {
     this.abort();
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
+    await this.options.runners.close();
     await Promise.all([this.listener.stop(), this.keeper.stop()]);
     await this.db.close();
     emit({ event: "worker.stopped", workerId, handedBack, abandoned: this.slots.runningCount });
