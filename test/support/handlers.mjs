@@ -31,6 +31,7 @@ export const poison = defineJob({
   type: "poison",
   input: z.object({}),
   output: z.null(),
+  backoff: { kind: "fixed", baseSeconds: 0.1 },
   run() {
     process.kill(process.pid, "SIGKILL");
     return null;
@@ -51,5 +52,17 @@ export const block = defineJob({
   output: z.null(),
   run() {
     for (;;);
+  },
+});
+
+/** Takes its process with it in its first attempt. */
+export const poisonOnce = defineJob({
+  type: "poison-once",
+  input: z.object({ file: z.string() }),
+  output: z.object({ pid: z.number(), canary: z.string() }),
+  async run({ input, job }) {
+    appendFileSync(input.file, `${job.id} ${job.attemptNo} ${process.pid}\n`);
+    if (job.attemptNo === 1) process.kill(process.pid, "SIGKILL");
+    return { pid: process.pid, canary: process.env.CANARY ?? "" };
   },
 });
