@@ -4,6 +4,7 @@ import * as approve from "./approve.js";
 import { examples } from "./command.js";
 import * as demo from "./demo.js";
 import * as dev from "./dev.js";
+import * as doctor from "./doctor.js";
 import * as effects from "./effects.js";
 import * as enqueue from "./enqueue.js";
 import { exitCodeOf, printError } from "./errors.js";
@@ -12,11 +13,26 @@ import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
 import * as pythonPath from "./python-path.js";
 import * as queues from "./queues.js";
+import * as tenants from "./tenants.js";
 import * as verify from "./verify.js";
 import * as work from "./work.js";
 
 /** In the order of the help. */
-const commands = [dev, work, migrate, enqueue, jobs, effects, approve, queues, verify, pythonPath, demo];
+const commands = [
+  dev,
+  work,
+  migrate,
+  enqueue,
+  jobs,
+  effects,
+  approve,
+  queues,
+  tenants,
+  verify,
+  doctor,
+  pythonPath,
+  demo,
+];
 
 const notes = `
 Database: --database-url, or DATABASE_URL; without either an embedded PostgreSQL under .oracle-worker/.
