@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { rememberEnvironment } from "../core/secrets.js";
 import { version } from "../version.js";
 import * as approve from "./approve.js";
 import { examples } from "./command.js";
@@ -43,6 +44,7 @@ Exit codes: 0 done, 1 the job or check failed, 2 wrong usage or settings, 3 refu
 /** Runs one command line; returns the exit code. */
 export async function runCli(args: string[]): Promise<number> {
   const json = wantsJson(args);
+  rememberEnvironment(process.env);
   try {
     await createProgram(json).parseAsync(args, { from: "user" });
     // A command that ran to its end may still have something bad to report.

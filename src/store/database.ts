@@ -1,5 +1,6 @@
 import pg from "pg";
 import { OracleError } from "../core/errors.js";
+import { rememberAddress } from "../core/secrets.js";
 import { toDatabaseError } from "./database-errors.js";
 
 /** One SQL operation: its text names the schema as `{schema}`, its row type is what the caller reads. */
@@ -69,6 +70,7 @@ export class Database {
   private readonly joined: SqlClient | undefined;
 
   constructor(readonly options: DatabaseOptions) {
+    for (const address of [options.url, options.directUrl ?? ""]) rememberAddress(address);
     this.schema = checkSchemaName(options.schema ?? "oracle");
     this.directUrl = options.directUrl ?? options.url;
     this.connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
