@@ -9,7 +9,7 @@ export interface TestLogin {
   name: string;
   url: string;
   /** A connection of this login, ended with the file. */
-  connect(): Promise<pg.Client>;
+  connect(config?: pg.ClientConfig): Promise<pg.Client>;
 }
 
 /** Real logins, made as `migrate roles` makes them; roles belong to the whole server, so they go with the file. */
@@ -27,8 +27,8 @@ export function useLogins(db: TestDatabase): (use: LoginUse) => Promise<TestLogi
     const url = new URL(db.url);
     url.username = name;
     url.password = password ?? "";
-    const connect = async () => {
-      const client = new pg.Client(url.href);
+    const connect = async (config: pg.ClientConfig = {}) => {
+      const client = new pg.Client({ connectionString: url.href, ...config });
       client.on("error", () => {});
       clients.push(client);
       await client.connect();
