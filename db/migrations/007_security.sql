@@ -51,7 +51,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {s
 GRANT SELECT ON {schema}.ready_jobs, {schema}.timers, {schema}.workers TO {role}_server;
 GRANT SELECT, INSERT, UPDATE ON {schema}.queues TO {role}_worker;
 GRANT SELECT ON {schema}.queues TO {role}_server;
-GRANT SELECT, INSERT ON {schema}.audit TO {role}_worker, {role}_server;
+-- When, and by which login, is for the database to say.
+GRANT SELECT, INSERT (tenant_id, job_id, action, details) ON {schema}.audit TO {role}_worker, {role}_server;
 GRANT SELECT ON {schema}.tenant_logins TO {role}_worker;
 
 -- Trigger functions cannot be called. What starts and completes jobs is the worker's alone; enqueue_jobs trusts

@@ -111,14 +111,14 @@ export function retryAfterOf(thrown: unknown): number {
 /** Error texts come from anywhere; NUL, lone surrogates and megabytes must not stop the failure's record. */
 function clean(error: ThrownError, secrets: readonly string[]): StoredError {
   const { code, retryable, name, stack, field } = error;
-  const fit = (text: string, maxLength?: number) => sanitizeText(redactText(text, secrets), maxLength);
+  const cleaned = (text: string, maxLength?: number) => sanitizeText(redactText(text, secrets), maxLength);
   return {
     code,
     retryable,
-    message: fit(String(error.message)),
-    ...(typeof name === "string" ? { name: fit(name, 200) } : {}),
-    ...(typeof stack === "string" ? { stack: fit(stack) } : {}),
-    ...(field === undefined ? {} : { field: fit(field, 500) }),
+    message: cleaned(String(error.message)),
+    ...(typeof name === "string" ? { name: cleaned(name, 200) } : {}),
+    ...(typeof stack === "string" ? { stack: cleaned(stack) } : {}),
+    ...(field === undefined ? {} : { field: cleaned(field, 500) }),
   };
 }
 

@@ -61,7 +61,10 @@ export async function createToken(
   return { token, ...toToken(row as TokenRow) };
 }
 
-/** Whose token it is; undefined for one that is malformed, unknown or revoked. `db` acts as the server. */
+/**
+ * Whose token it is; undefined for one that is malformed, unknown or revoked. `db` acts as the server.
+ * @public
+ */
 export async function verifyToken(
   db: Database,
   token: string,
