@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { defineJob } from "oracle-worker";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -105,6 +107,27 @@ describe("a job that says everything it knows", () => {
       '[0.1,"at [redacted]",{"token":"[redacted]","steps":["[redacted]"]}]',
       '["at [redacted]",null]',
     ]);
+  });
+});
+
+describe("the log", () => {
+  it("hides what anybody else says too", async () => {
+    const script = `const { createLogger } = await import(process.env.LOG);
+      const logger = createLogger("info");
+      logger.error({ password: process.env.BAIT, error: new Error(\`at \${process.env.KEY}\`) }, \`saw \${process.env.KEY}\`);`;
+    const { stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], {
+      env: {
+        LOG: new URL("../dist/observe/log.js", import.meta.url).href,
+        BAIT: bait.payload,
+        KEY: bait.key,
+      },
+    });
+    expect(JSON.parse(stderr)).toMatchObject({
+      msg: "saw [redacted]",
+      password: "[redacted]",
+      error: { type: "Error", message: "at [redacted]" },
+    });
+    expectNone(stderr);
   });
 });
 

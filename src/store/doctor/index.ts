@@ -20,6 +20,8 @@ export async function examine(patient: Patient): Promise<Finding[]> {
       return [{ level: "fail", message: error.message, fix: null } satisfies Symptom];
     });
     findings.push(...found.map((finding) => ({ check: check.name, ...finding })));
+    // The others ask for tables that are not there yet.
+    if (check === migrations && found.some(({ level }) => level === "fail")) break;
   }
   return findings;
 }
