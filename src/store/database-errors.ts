@@ -68,11 +68,13 @@ function schemaMissing(error: PgError, schema: string): OracleError {
 
 function roleRefused(error: PgError, schema: string): OracleError {
   const role = /set role "([^"]+)"/.exec(error.message)?.[1] ?? `${schema}_worker`;
-  return new OracleError(
-    "ROLE_REFUSED",
-    `The login may not act as ${role} (${error.message}). Run \`oracle-worker migrate\` with this login, or as an administrator: GRANT ${role} TO <login>.`,
-    { cause: error },
-  );
+  const mend =
+    role === `${schema}_owner`
+      ? "Use the login that migrates"
+      : `As an administrator: \`oracle-worker migrate roles --login NAME\`, or GRANT ${role} TO NAME; behind a pooler also ALTER ROLE NAME INHERIT`;
+  return new OracleError("ROLE_REFUSED", `The login may not act as ${role} (${error.message}). ${mend}.`, {
+    cause: error,
+  });
 }
 
 /** Whether trying the same call again later can succeed. */
