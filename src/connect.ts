@@ -1,5 +1,6 @@
 import type { Dispatcher } from "./core/dispatch.js";
 import { OracleError } from "./core/errors.js";
+import { rememberEnvironment } from "./core/secrets.js";
 import { readSettings, type Settings } from "./core/settings.js";
 import { openEmbedded } from "./embedded/index.js";
 import { Oracle } from "./oracle.js";
@@ -32,6 +33,8 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
     );
   }
   const { databaseUrl, directDatabaseUrl, schema, maxConnections, connectTimeoutSeconds } = options;
+  // Before anything can go wrong and be told of.
+  rememberEnvironment(process.env);
   const settings =
     options.settings ??
     readSettings(process.env, {

@@ -190,3 +190,11 @@ CREATE TABLE {schema}.audit (
   login text NOT NULL DEFAULT session_user,
   details jsonb NOT NULL DEFAULT '{}'
 );
+
+-- Which tenant a login of the role {role}_tenant has. The login cannot name another: this table is the owner's,
+-- and a setting that a session may change decides nothing for such a login.
+CREATE TABLE {schema}.tenant_logins (
+  login name NOT NULL PRIMARY KEY,
+  tenant_id text NOT NULL CHECK (octet_length(tenant_id) BETWEEN 1 AND 800),
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);

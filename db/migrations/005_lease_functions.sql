@@ -3,24 +3,49 @@
 -- written without the change of its job that it belongs to. Each pins the shape of its plan: look-ups by index,
 -- whatever the tables hold and whatever pooler is in between (docs/decisions/0004-pinned-plans.md).
 
+-- Whether the caller has the rights of a role. Asked inside functions that run as the owner: SECURITY DEFINER
+-- changes current_user, but neither the role that was set nor the login.
+CREATE FUNCTION {schema}.caller_has(role name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), role, 'USAGE')
+$$;
+
+-- The tenant whose rows the caller may see; NULL matches nothing. The server names one in a setting, for one
+-- transaction. A tenant's login has the one it was given: any session may change a setting, none its login.
 CREATE FUNCTION {schema}.current_tenant() RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT nullif(current_setting('{schema}.tenant_id', true), '')
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF {schema}.caller_has('{role}_server') OR {schema}.caller_has('{role}_worker') THEN
+    RETURN nullif(current_setting('{schema}.tenant_id', true), '');
+  END IF;
+  RETURN (SELECT t.tenant_id FROM {schema}.tenant_logins t WHERE t.login = session_user);
+END
 $$;
 
 -- Functions that run as the owner see every row; they ask here whether their caller may. A worker serves all
--- tenants, everybody else the one that is set.
+-- tenants, everybody else one.
 CREATE FUNCTION {schema}.check_tenants(tenants text[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  -- SECURITY DEFINER changes current_user, but neither the role that was set nor the login.
-  caller constant text := coalesce(nullif(current_setting('role'), 'none'), session_user);
 BEGIN
-  IF NOT pg_has_role(caller, '{role}_worker', 'USAGE')
+  IF NOT {schema}.caller_has('{role}_worker')
     AND tenants IS DISTINCT FROM array_fill({schema}.current_tenant(), ARRAY[cardinality(tenants)])
   THEN
-    RAISE EXCEPTION 'a job of another tenant than the one set violates row-level security'
+    RAISE EXCEPTION 'a job of another tenant than the caller''s violates row-level security'
       USING ERRCODE = 'insufficient_privilege';
+  END IF;
+END
+$$;
+
+-- A replay is of a job of the same tenant; another tenant's looks like one that does not exist.
+CREATE FUNCTION {schema}.check_replays(tenants text[], replays_of uuid[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (
+    SELECT FROM unnest(tenants, replays_of) AS r(tenant_id, job_id)
+    WHERE r.job_id IS NOT NULL AND NOT EXISTS (
+      SELECT FROM {schema}.jobs j WHERE j.job_id = r.job_id AND j.tenant_id = r.tenant_id)
+  ) THEN
+    RAISE EXCEPTION 'JOB_NOT_FOUND: there is no such job to replay' USING ERRCODE = 'no_data_found';
   END IF;
 END
 $$;
@@ -51,6 +76,9 @@ DECLARE
     SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
+  IF p_replays_of IS NOT NULL THEN
+    PERFORM {schema}.check_replays(p_tenants, p_replays_of);
+  END IF;
   RETURN QUERY
   WITH inserted AS (
     INSERT INTO {schema}.jobs (

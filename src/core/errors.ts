@@ -54,8 +54,11 @@ export const errorCodes = {
   SCHEMA_NEWER: "the schema is newer than this program",
   SCHEMA_DRIFT: "the schema differs from what the migrations make",
   ROLE_REFUSED: "the connection cannot run as the restricted role",
+  ROW_SECURITY: "a table, view or policy lets one tenant see another's rows",
   EMBEDDED_UNAVAILABLE: "the embedded Postgres cannot be used here",
   EMBEDDED_LOCKED: "the embedded Postgres data directory is in use by something else",
+  TOKEN_NOT_FOUND: "there is no such token",
+  CHECK_FAILED: "doctor found something that is wrong",
   VERIFY_FAILED: "a recomputed hash differs from the stored one",
   INTERNAL: "a fault in oracle-worker itself",
 } as const;

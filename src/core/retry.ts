@@ -1,6 +1,7 @@
 import { EffectFailed, type ErrorCode, OracleError, RetryableError, TerminalError } from "./errors.js";
 import type { StoredError } from "./job.js";
 import { sanitizeText } from "./json.js";
+import { redactText } from "./redact.js";
 
 /** How long a failed job waits before its next attempt. */
 export interface Backoff {
@@ -50,19 +51,31 @@ const terminalCodes = new Set<ErrorCode>([
 /** Codes that speak of the handler's own code: its stack, or the end of its stderr, is worth keeping. */
 const tracedCodes = new Set<ErrorCode>(["HANDLER_ERROR", "HANDLER_EXITED"]);
 
-/** Whatever was thrown, as the tables keep it: an unknown exception is retryable. Never throws itself. */
-export function toStoredError(thrown: unknown): StoredError {
+/**
+ * Whatever was thrown, as the tables keep it: an unknown exception is retryable, and secrets are hidden, `secrets`
+ * among them. Never throws itself.
+ */
+export function toStoredError(thrown: unknown, secrets: readonly string[] = []): StoredError {
   try {
-    return describeError(thrown);
+    return clean(describeError(thrown), secrets);
   } catch {
     // A getter that throws, an object without a prototype: there are errors that cannot even be looked at.
     return { code: "HANDLER_ERROR", message: "threw an error that cannot be read", retryable: true };
   }
 }
 
-function describeError(thrown: unknown): StoredError {
+interface ThrownError {
+  code: ErrorCode;
+  message: unknown;
+  retryable: boolean;
+  name?: unknown;
+  stack?: unknown;
+  field?: string | undefined;
+}
+
+function describeError(thrown: unknown): ThrownError {
   if (thrown instanceof OracleError) {
-    return clean({
+    return {
       code: thrown.code,
       message: thrown.message,
       retryable:
@@ -72,18 +85,18 @@ function describeError(thrown: unknown): StoredError {
       name: thrown.name,
       field: thrown.field,
       stack: tracedCodes.has(thrown.code) ? thrown.stack : undefined,
-    });
+    };
   }
   if (thrown instanceof Error) {
-    return clean({
+    return {
       code: "HANDLER_ERROR",
       message: thrown.message || thrown.name,
       retryable: true,
       name: thrown.name,
       stack: thrown.stack,
-    });
+    };
   }
-  return clean({ code: "HANDLER_ERROR", message: describe(thrown), retryable: true });
+  return { code: "HANDLER_ERROR", message: describe(thrown), retryable: true };
 }
 
 const LONGEST_RETRY_AFTER_SECONDS = 31_536_000;
@@ -96,22 +109,16 @@ export function retryAfterOf(thrown: unknown): number {
 }
 
 /** Error texts come from anywhere; NUL, lone surrogates and megabytes must not stop the failure's record. */
-function clean(error: {
-  code: ErrorCode;
-  message: unknown;
-  retryable: boolean;
-  name?: unknown;
-  stack?: unknown;
-  field?: string | undefined;
-}): StoredError {
-  const { code, retryable, field } = error;
+function clean(error: ThrownError, secrets: readonly string[]): StoredError {
+  const { code, retryable, name, stack, field } = error;
+  const cleaned = (text: string, maxLength?: number) => sanitizeText(redactText(text, secrets), maxLength);
   return {
     code,
     retryable,
-    message: sanitizeText(String(error.message)),
-    ...(typeof error.name === "string" ? { name: sanitizeText(error.name, 200) } : {}),
-    ...(typeof error.stack === "string" ? { stack: sanitizeText(error.stack) } : {}),
-    ...(field === undefined ? {} : { field: sanitizeText(field, 500) }),
+    message: cleaned(String(error.message)),
+    ...(typeof name === "string" ? { name: cleaned(name, 200) } : {}),
+    ...(typeof stack === "string" ? { stack: cleaned(stack) } : {}),
+    ...(field === undefined ? {} : { field: cleaned(field, 500) }),
   };
 }
 

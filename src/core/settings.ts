@@ -1,4 +1,5 @@
 import { OracleError } from "./errors.js";
+import { isSecretName } from "./secrets.js";
 
 type Parsed = string | number | boolean | string[];
 
@@ -131,7 +132,8 @@ function parseSetting(name: SettingName, given: string): Parsed {
   const value = setting.parse(given);
   if (value !== undefined) return value;
   // A database address may carry a password, and errors are logged.
-  const shown = name.endsWith("DATABASE_URL") ? "not usable" : JSON.stringify(given);
+  const hidden = name.endsWith("DATABASE_URL") || isSecretName(name);
+  const shown = hidden ? "not usable" : JSON.stringify(given);
   throw new OracleError("INVALID_SETTING", `${name} is ${shown}; it must be ${setting.right}.`, {
     field: name,
   });

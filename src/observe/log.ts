@@ -1,6 +1,7 @@
 import pino, { type Logger } from "pino";
 import type { JobLog, WorkerEvent, WorkerEventListener } from "../core/events.js";
 import type { Lease, Outcome } from "../core/job.js";
+import { redactFields } from "../core/redact.js";
 
 export type { Logger };
 
@@ -10,7 +11,20 @@ export function createLogger(level: string): Logger {
   const stream = terminal
     ? { write: (line: string) => void process.stderr.write(pretty(line)) }
     : process.stderr;
-  return pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: {
+        // The last place before a line is out: whatever was said, and by whom, secrets are hidden here.
+        logMethod(args, method) {
+          method.apply(this, args.map((arg) => redactFields(arg)) as Parameters<typeof method>);
+        },
+      },
+    },
+    stream,
+  );
 }
 
 /** What handlers write through `log`, with the ids that find it again. */

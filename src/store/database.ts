@@ -1,5 +1,6 @@
 import pg from "pg";
 import { OracleError } from "../core/errors.js";
+import { rememberAddress } from "../core/secrets.js";
 import { toDatabaseError } from "./database-errors.js";
 
 /** One SQL operation: its text names the schema as `{schema}`, its row type is what the caller reads. */
@@ -49,6 +50,12 @@ const pinnedPlans = [
   "plan_cache_mode=force_generic_plan",
 ];
 
+// Both end with the transaction, whatever pooler is in between: no connection goes back with a tenant on it.
+const actForTenant = statement<never>(
+  "act-for-tenant",
+  `SELECT set_config('role', '{schema}_server', true), set_config('{schema}.tenant_id', $1, true)`,
+);
+
 /** A client-side deadline on every call: a half-open connection would otherwise be waited for without end. */
 const CALL_TIMEOUT_MS = 30_000;
 
@@ -59,8 +66,11 @@ export class Database {
   private readonly pool: pg.Pool;
   private readonly prepared: boolean;
   private readonly rendered = new Map<string, string>();
+  /** Set in a view of one transaction, which all its statements join. */
+  private readonly joined: SqlClient | undefined;
 
   constructor(readonly options: DatabaseOptions) {
+    for (const address of [options.url, options.directUrl ?? ""]) rememberAddress(address);
     this.schema = checkSchemaName(options.schema ?? "oracle");
     this.directUrl = options.directUrl ?? options.url;
     this.connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
@@ -108,9 +118,13 @@ export class Database {
     return rendered;
   }
 
-  async query<Row>(sql: Statement<Row>, values: unknown[], client?: SqlClient): Promise<Row[]> {
+  async query<Row>(
+    sql: Statement<Row>,
+    values: unknown[],
+    client: SqlClient | undefined = this.joined,
+  ): Promise<Row[]> {
     const text = this.render(sql.text);
-    const ours = client === undefined;
+    const ours = client === this.joined;
     try {
       const target: SqlClient = client ?? this.pool;
       const result = await target.query({
@@ -125,7 +139,9 @@ export class Database {
     }
   }
 
+  /** One transaction, or a part of the one this is a view of. */
   async transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+    if (this.joined) return work(this.joined);
     const client = await this.pool.connect().catch((error: unknown) => {
       throw toDatabaseError(error, this.schema);
     });
@@ -155,6 +171,19 @@ export class Database {
     }
   }
 
+  /**
+   * Acts for one tenant as the server's role. Everything done with the database that `work` is given is one
+   * transaction, sees that tenant's rows only, and is undone if `work` throws.
+   */
+  async asTenant<T>(tenantId: string, work: (db: Database) => Promise<T>): Promise<T> {
+    if (this.joined)
+      throw new OracleError("INTERNAL", "asTenant inside asTenant: one transaction, one tenant");
+    return this.transaction(async (client) => {
+      await this.query(actForTenant, [checkTenantId(tenantId)], client);
+      return work(Object.create(this, { joined: { value: client } }));
+    });
+  }
+
   async close(): Promise<void> {
     if (!this.pool.ended) await this.pool.end();
   }
@@ -168,4 +197,10 @@ function checkSchemaName(name: string): string {
     `ORACLE_SCHEMA is ${JSON.stringify(name)}; it must be lower-case letters, digits and _, begin with a letter or _, not with pg_, and have at most 40 characters.`,
     { field: "ORACLE_SCHEMA" },
   );
+}
+
+/** The database would show nothing for an empty one; said here, it is an error and not an empty answer. */
+export function checkTenantId(tenantId: string): string {
+  if (tenantId.length >= 1 && tenantId.length <= 200 && !tenantId.includes("\0")) return tenantId;
+  throw new OracleError("INVALID_ARGUMENT", "A tenant's name has 1 to 200 characters.", { field: "tenant" });
 }

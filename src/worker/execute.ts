@@ -3,9 +3,11 @@ import { contentHash } from "../core/hash.js";
 import type { Lease, Outcome } from "../core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "../core/json.js";
 import { retryAfterOf, retryDelaySeconds, toStoredError } from "../core/retry.js";
+import { secretsIn } from "../core/secrets.js";
 import { type JobContext, type JobDefinition, Snooze } from "../handlers/define.js";
 import { runEffect, runStep } from "../handlers/effects.js";
 import type { Runner } from "../handlers/runner.js";
+import { hideSecrets } from "./hide-secrets.js";
 import { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
 
@@ -73,7 +75,7 @@ export async function execute(
   const { lease } = attempt;
   const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
   try {
-    const context = makeContext(attempt, services, ledger);
+    const context = makeContext(attempt, hideSecrets(services, lease), ledger);
     const output = await runner.run({ lease, definition, context, recorder: ledger });
     if (ledger.used) await ledger.finish();
     return succeed(output, lease, definition, ledger, limits);
@@ -145,6 +147,7 @@ export function fail(attempt: Attempt, definition: JobDefinition, thrown: unknow
   if (stopReason === "shutdown") return { kind: "released", cause: "SHUTDOWN", delaySeconds: 0 };
   const error = toStoredError(
     stopReason === "timeout" || stopReason === "deadline" ? timedOut(attempt) : thrown,
+    secretsIn(lease.input),
   );
   if (!error.retryable) return { kind: "terminal", error };
   const tries = lease.attemptNo - lease.interruptions;

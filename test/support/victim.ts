@@ -1,0 +1,44 @@
+import { beforeAll } from "vitest";
+import type { Lease } from "../../dist/core/job.js";
+import { settle } from "../../dist/store/settle.js";
+import { claimFrom, workerDatabase } from "./leases.js";
+import type { TestDatabase } from "./oracle.js";
+
+/** The tenant who tries, and the one whose rows are wanted. */
+export const THIEF = "thief";
+export const VICTIM = "victim";
+
+export interface Victim {
+  /** Succeeded, with a result and an artifact; its key is invoice-1. */
+  done: string;
+  /** Waits; its key is invoice-2. */
+  waiting: string;
+  running: Lease;
+}
+
+/** Jobs of the victim in every state there is something to steal from. */
+export function useVictim(db: TestDatabase): Victim {
+  const victim = {} as Victim;
+  beforeAll(async () => {
+    const store = workerDatabase(db);
+    const submit = async (queue: string, options = {}) =>
+      (await db.oracle.enqueue("pay", { amount: 7 }, { tenant: VICTIM, queue, ...options })).id;
+    victim.done = await submit("done", { key: "invoice-1" });
+    const [lease] = (await claimFrom(store, "done")).leases as [Lease];
+    await settle(store, [{ lease, outcome: { kind: "succeeded", resultText: '"paid"', contentHash: "h" } }]);
+    await db.as(
+      "worker",
+      `INSERT INTO oracle.artifacts (artifact_id, job_id, attempt_no, attempt_id, size, tenant_id, artifact_type, sha256,
+         artifact_payload)
+       VALUES (gen_random_uuid(), $1, 1, $2, 2, $3, 'note', 'x', '{}')`,
+      [victim.done, lease.attemptId, VICTIM],
+    );
+    victim.waiting = await submit("waiting", { key: "invoice-2", dedupe: "active", deadline: 3600 });
+    await submit("later", { runAfter: 3600 });
+    await db.oracle.cancel(await submit("cancelled"));
+    await submit("running");
+    victim.running = (await claimFrom(store, "running")).leases[0] as Lease;
+    await store.close();
+  });
+  return victim;
+}
