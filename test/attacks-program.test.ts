@@ -179,6 +179,7 @@ describe("rows that belong to a job", () => {
     const random = [
       "job_id",
       "artifact_id",
+      "effect_id",
       "token_id",
       "token_hash",
       "audit_id",

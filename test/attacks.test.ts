@@ -212,9 +212,12 @@ describe("names and functions of one's own", () => {
     expect(names(({ tenant }) => tenant)).toEqual(["current_tenant", "enqueue"]);
     expect(names(({ server }) => server)).toEqual([
       "current_tenant",
+      "decide_plan",
       "enqueue",
       "enqueue_jobs",
       "key_as_id",
+      "resolve_effect",
+      "take_over_steps",
       "verify_token",
     ]);
   });

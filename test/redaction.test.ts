@@ -94,6 +94,7 @@ describe("a job that says everything it knows", () => {
       log: { info: note, warn: note, error: note },
       progress: note,
       artifact: async () => ({ artifact_id: "", sha256: "", size: 0 }),
+      records: undefined as never,
     };
     const limits = { maxBytes: 1000, maxDepth: 10 };
     await execute(

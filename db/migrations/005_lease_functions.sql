@@ -24,6 +24,12 @@ $$;
 
 -- Functions that run as the owner see every row; they ask here whether their caller may. A worker serves all
 -- tenants, everybody else one.
+CREATE FUNCTION {schema}.caller_serves(tenant text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT {schema}.caller_has('{role}_worker') OR coalesce(tenant = {schema}.current_tenant(), false)
+$$;
+
+-- The same of many, with an error.
 CREATE FUNCTION {schema}.check_tenants(tenants text[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

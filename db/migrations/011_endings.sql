@@ -144,10 +144,10 @@ DECLARE
   effect {schema}.effects;
 BEGIN
   SELECT e.* INTO effect FROM {schema}.effects e WHERE e.effect_id = p_effect_id;
-  IF NOT FOUND THEN
+  -- Another tenant's looks absent.
+  IF NOT FOUND OR NOT {schema}.caller_serves(effect.tenant_id) THEN
     RETURN;
   END IF;
-  PERFORM {schema}.check_tenants(ARRAY[effect.tenant_id]);
   SELECT j.* INTO job FROM {schema}.jobs j WHERE j.job_id = effect.job_id FOR UPDATE;
   UPDATE {schema}.effects e SET
     state = (CASE p_outcome WHEN 'confirmed' THEN 'CONFIRMED' WHEN 'failed' THEN 'FAILED' WHEN 'retry' THEN 'PLANNED'
@@ -182,10 +182,11 @@ DECLARE
   job {schema}.jobs;
 BEGIN
   SELECT j.* INTO job FROM {schema}.jobs j WHERE j.job_id = p_job_id FOR UPDATE;
-  IF NOT FOUND OR job.hold_reason IS DISTINCT FROM 'awaiting approval' THEN
+  IF NOT FOUND OR job.hold_reason IS DISTINCT FROM 'awaiting approval'
+    OR NOT {schema}.caller_serves(job.tenant_id)
+  THEN
     RETURN false;
   END IF;
-  PERFORM {schema}.check_tenants(ARRAY[job.tenant_id]);
   IF p_why IS NULL THEN
     UPDATE {schema}.effects SET approved_at = clock_timestamp(), approved_by = session_user
     WHERE job_id = p_job_id AND state = 'PLANNED' AND approved_at IS NULL;
