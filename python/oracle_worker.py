@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 from collections import deque
+from itertools import count
 from threading import Lock
 
 # A one-shot child starts once per job: what only some jobs need (asyncio, typing …) is imported where it is used.
@@ -39,6 +40,7 @@ __all__ = ["job", "run", "Context", "OracleError", "RetryableError", "TerminalEr
 PROTOCOL = 1
 LONGEST_SNOOZE_SECONDS = 315_360_000
 LONGEST_TEXT = 8000
+LONGEST_LOOK_SECONDS = 3600.0
 CHUNK = 1 << 16
 
 
@@ -164,9 +166,7 @@ class Context:
         raise _Snooze(seconds)
 
     def _send(self, message: Dict[str, Any]) -> None:
-        # A thread that outlives its attempt must not speak for the next one.
-        if self._link.context is self:
-            self._link.send(message)
+        self._link.send(self, message)
 
 
 class Log:
@@ -214,7 +214,7 @@ class Cancellation:
             left = ends_at - time.monotonic()
             if left <= 0:
                 break
-            self._link.look(left)
+            self._link.look(min(left, LONGEST_LOOK_SECONDS))
         return self.reason is not None
 
     def set(self, reason: str) -> None:
@@ -244,6 +244,8 @@ class _Link:
         self._poll.register(woken, select.POLLIN)
         self._writing = Lock()
         signal.signal(signal.SIGTERM, self._on_term)
+        # A process that a handler forks ends by the signal like any other.
+        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
     def answer(self, request: Dict[str, Any]) -> bool:
         """Runs one job and writes its response. Returns whether it succeeded."""
@@ -256,15 +258,17 @@ class _Link:
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program
             response = {"attempt_id": context.attempt_id, "ok": False, "error": _describe(error)}
             ok, text = False, _to_json(response)
-        self.write(text)
-        # Only now: a SIGTERM while there is no context ends the program on the spot.
-        self.context = None
+        with self._writing:
+            self._write(text)
+            # After the answer, for a SIGTERM without a context ends the program on the spot; and with it, for a
+            # thread that outlives its attempt must not speak for the next one.
+            self.context = None
+        context.cancelled.set("its attempt has ended")
         return ok
 
-    def write(self, text: bytes) -> None:
-        with self._writing:
-            while text:
-                text = text[os.write(self._out, text) :]
+    def _write(self, text: bytes) -> None:
+        while text:
+            text = text[os.write(self._out, text) :]
 
     def look(self, seconds: float) -> None:
         """Hears what the worker says; waits for it at most so long."""
@@ -276,7 +280,8 @@ class _Link:
     def serve(self) -> int:
         raise NotImplementedError
 
-    def send(self, message: Dict[str, Any]) -> None:
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
+        """Returns whether the attempt could still speak."""
         raise NotImplementedError
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
@@ -302,7 +307,7 @@ class _OneShotLink(_Link):
             request = json.loads(stdin.read())
         return 0 if self.answer(request) else 1
 
-    def send(self, message: Dict[str, Any]) -> None:
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
         if "progress" in message:
             report = message["progress"]
             line = f"progress {report['fraction']:.0%} {report.get('message', '')}".rstrip()
@@ -311,6 +316,7 @@ class _OneShotLink(_Link):
             fields = "".join(f" {name}={value!r}" for name, value in entry.get("fields", {}).items())
             line = f"{entry['level']} {entry['message']}{fields}"
         print(line, file=sys.stderr)
+        return True
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
         raise TerminalError(f'{kind}() needs an answer, which only a warm child gets: give this job "warm": 1.')
@@ -324,39 +330,44 @@ class _WarmLink(_Link):
         self._poll.register(self._in, select.POLLIN)
         self._lines: Deque[bytes] = deque()
         self._rest = b""
+        self._request: Optional[Dict[str, Any]] = None
         self._reading = Lock()
         self._replies: Dict[int, Dict[str, Any]] = {}
-        self._last_call = 0
+        self._calls = count(1)
 
     def serve(self) -> int:
         while not self.ending:
             with self._reading:
-                if not self._lines and not self._read():
-                    break
-                message = json.loads(self._lines.popleft().decode()) if self._lines else {}
-            # Between jobs only a request matters: a cancel or a reply comes too late for its attempt.
-            if "v" in message:
-                self.answer(message)
+                while self._request is None:
+                    if not self._lines and not self._read():
+                        return 0
+                    self._hear()
+                request, self._request = self._request, None
+            self.answer(request)
         return 0
 
-    def send(self, message: Dict[str, Any]) -> None:
-        self.write(_to_json(message))
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
+        text = _to_json(message)
+        with self._writing:
+            if self.context is not context:
+                return False
+            self._write(text)
+            return True
 
     def leave(self) -> None:
-        self.write(b'{"leaving":true}\n')
+        with self._writing:
+            self._write(b'{"leaving":true}\n')
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
-        if self.context is not context:
-            raise OracleError(f"{kind}() was called after its attempt had ended.")
-        with self._writing:
-            self._last_call = call = self._last_call + 1
-        self.send({kind: {"id": call, **body}})
-        while call not in self._replies:
+        call = next(self._calls)
+        open = self.send(context, {kind: {"id": call, **body}})
+        while open and call not in self._replies:
             with self._reading:
                 if call not in self._replies:
-                    if not self._read():
-                        raise Cancelled(f"{kind}(): the worker has gone.")
+                    open = self._read() and self.context is context
                     self._hear()
+        if call not in self._replies:
+            raise Cancelled(f"{kind}() got no reply before the end of its attempt.")
         reply = self._replies.pop(call)
         if reply["ok"]:
             return reply["value"]
@@ -396,13 +407,17 @@ class _WarmLink(_Link):
         return False
 
     def _hear(self) -> None:
-        context = self.context
-        while self._lines:
+        """Heeds the lines that came, up to a request: what follows it belongs to its attempt."""
+        while self._lines and self._request is None:
             message = json.loads(self._lines.popleft().decode())
-            if "reply" in message:
+            if "v" in message:
+                self._request = message
+            elif "reply" in message:
                 self._replies[message["reply"]] = message
-            elif "cancel" in message and context and message["cancel"]["attempt_id"] == context.attempt_id:
-                context.cancelled.set(message["cancel"]["reason"])
+            elif "cancel" in message:
+                context, cancel = self.context, message["cancel"]
+                if context and context.attempt_id == cancel["attempt_id"]:
+                    context.cancelled.set(cancel["reason"])
 
 
 def _call_handler(context: Context) -> Any:
@@ -433,6 +448,8 @@ def _await(context: Context, awaitable: Awaitable[Any]) -> Any:
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
+        if context.cancelled.reason is None:  # by its own doing
+            raise
         raise Cancelled(f"told to end: {context.cancelled.reason}") from None
 
 

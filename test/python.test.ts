@@ -30,6 +30,7 @@ for node in ast.walk(tree):
         "base64",
         "collections",
         "datetime",
+        "itertools",
         "json",
         "os",
         "select",
@@ -227,7 +228,26 @@ describe("a warm child", () => {
     expect(await child.answer("wakes_the_thread", null, "attempt-2")).toEqual([
       { attempt_id: "attempt-2", ok: true, result: "woken" },
     ]);
-    await expect.poll(() => child.stderr).toContain("artifact() was called after its attempt had ended.");
+    const says = "artifact() got no reply before the end of its attempt. True its attempt has ended\n";
+    await expect.poll(() => child.stderr).toContain(says);
+  });
+
+  it("does not lose the next request to a thread that still waits for a reply", async () => {
+    const [call, response] = await child.answer("leaves_a_call");
+    expect(call).toMatchObject({ artifact: { name: "unanswered" } });
+    expect(response).toMatchObject({ result: "left" });
+    expect(await child.answer("echo", 1, "attempt-2")).toMatchObject([
+      { attempt_id: "attempt-2", result: 1 },
+    ]);
+    await expect.poll(() => child.stderr).toContain("in its thread: artifact() got no reply");
+  });
+
+  it("lets processes that a handler forks be terminated", async () => {
+    expect(await answer("forks")).toMatchObject({ ok: true, result: -15 });
+  });
+
+  it("takes a handler that cancels itself for one that failed", async () => {
+    expect(await errorOf("cancels_itself")).toMatchObject({ class: "CancelledError", retryable: true });
   });
 });
 

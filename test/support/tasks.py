@@ -1,6 +1,7 @@
 """Handlers for test/python.test.ts, good and bad."""
 
 import asyncio
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -175,7 +176,7 @@ def leaves_a_thread(ctx, input):
         try:
             ctx.artifact("late", 1)
         except OracleError as error:
-            print(error)
+            print(error, bool(ctx.cancelled), ctx.cancelled.reason)
 
     threading.Thread(target=speak).start()
     return "left"
@@ -188,6 +189,44 @@ def wakes_the_thread(ctx, input):
         if thread is not threading.current_thread():
             thread.join()
     return "woken"
+
+
+@job("leaves_a_call")
+def leaves_a_call(ctx, input):
+    def call():
+        try:
+            ctx.artifact("unanswered", 1)
+        except OracleError as error:
+            print("in its thread:", error)
+
+    threading.Thread(target=call).start()
+    while ctx._link._reading.acquire(blocking=False):  # until the thread waits for its reply
+        ctx._link._reading.release()
+        time.sleep(0.005)
+    return "left"
+
+
+def say_and_sleep(started):
+    started.set()
+    time.sleep(60)
+
+
+@job("forks")
+def forks(ctx, input):
+    fork = multiprocessing.get_context("fork")
+    started = fork.Event()
+    child = fork.Process(target=say_and_sleep, args=(started,))
+    child.start()
+    started.wait()
+    child.terminate()
+    child.join()
+    return child.exitcode
+
+
+@job("cancels_itself")
+async def cancels_itself(ctx, input):
+    asyncio.current_task().cancel()
+    await asyncio.sleep(1)
 
 
 run()
