@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Handler = Callable[["Context", Any], Any]
     AnyHandler = TypeVar("AnyHandler", bound=Handler)
 
-__all__ = ["job", "run", "Context", "OracleError", "RetryableError", "TerminalError", "Cancelled"]
+__all__ = ["job", "run", "Context", "OracleError", "RetryableError", "TerminalError", "EffectFailed", "Cancelled"]
 
 PROTOCOL = 1
 LONGEST_SNOOZE_SECONDS = 315_360_000
@@ -64,6 +64,17 @@ class TerminalError(OracleError):
     """Trying again would not help."""
 
     retryable = False
+
+
+class EffectFailed(OracleError):
+    """For the function of an effect: it certainly did not happen. Any other exception leaves that in doubt."""
+
+    code = "EFFECT_FAILED"
+
+    def __init__(self, message: str, retryable: bool = True, retry_after_seconds: Optional[float] = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
 
 
 class Cancelled(OracleError):
@@ -153,6 +164,54 @@ class Context:
             body["json"] = content
         reference: Dict[str, Any] = self._link.call(self, "artifact", body)
         return reference
+
+    def step(self, name: str, function: Callable[[], Any]) -> Any:
+        """Runs the function once in the life of the job; later attempts get its value."""
+        found = self._link.call(self, "step", {"name": name})
+        if found["known"]:
+            return found["value"]
+        return self._link.call(self, "step", {"name": name, "value": function()})
+
+    def effect(
+        self,
+        name: str,
+        kind: str,
+        request: Any,
+        function: Callable[[str], Any],
+        lookup: Optional[Callable[[str], Dict[str, Any]]] = None,
+    ) -> Any:
+        """Records what is about to be done outside, calls the function with the key to send along, records the end.
+
+        A confirmed effect is not made again: later attempts get its response. In doubt, an `idempotent` one is sent
+        again, `reconcilable` asks `lookup` for {"happened": True, "response": …}, {"happened": False} or
+        {"happened": "unknown"}, and an `unsafe` one holds the job until a person decides.
+        """
+        if kind == "reconcilable" and lookup is None:
+            raise TerminalError(f"effect {name}: kind reconcilable needs a lookup function.")
+        announced = {"name": name, "kind": kind, "request": request}
+        begun = self._link.call(self, "effect", announced)
+        if begun["next"] == "look_up" and lookup:
+            found = lookup(begun["idempotency_key"])
+            if found["happened"] is True:
+                return self._end_effect(name, "confirmed", response=found["response"])
+            if found["happened"] is not False:
+                return self._end_effect(name, "unknown")  # raises: only a person can tell
+            absent = EffectFailed("the lookup found that it had not happened")
+            self._end_effect(name, "failed", error=_describe(absent))
+            begun = self._link.call(self, "effect", announced)
+        if begun["next"] == "done":
+            return begun["response"]
+        try:
+            response = function(begun["idempotency_key"])
+            _to_json(response)  # what cannot be recorded leaves a doubt, too
+        except BaseException as error:
+            outcome = "failed" if isinstance(error, EffectFailed) else "in_doubt"
+            self._end_effect(name, outcome, error=_describe(error))
+            raise
+        return self._end_effect(name, "confirmed", response=response)
+
+    def _end_effect(self, name: str, outcome: str, **details: Any) -> Any:
+        return self._link.call(self, "effect", {"name": name, "outcome": outcome, **details})
 
     def check(self) -> None:
         """Raises Cancelled if the attempt was told to end."""
@@ -344,6 +403,7 @@ class _WarmLink(_Link):
                     self._hear()
                 request, self._request = self._request, None
             self.answer(request)
+        self.leave()
         return 0
 
     def send(self, context: Context, message: Dict[str, Any]) -> bool:
@@ -355,8 +415,11 @@ class _WarmLink(_Link):
             return True
 
     def leave(self) -> None:
-        with self._writing:
-            self._write(b'{"leaving":true}\n')
+        try:
+            with self._writing:
+                self._write(b'{"leaving":true}\n')
+        except BrokenPipeError:
+            pass  # nobody is left to hear it
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
         call = next(self._calls)
@@ -371,8 +434,7 @@ class _WarmLink(_Link):
         reply = self._replies.pop(call)
         if reply["ok"]:
             return reply["value"]
-        error = reply["error"]
-        raise (RetryableError if error["retryable"] else TerminalError)(error["message"])
+        raise _refusal(reply["error"])
 
     def look(self, seconds: float) -> None:
         if not self._reading.acquire(blocking=False):
@@ -418,6 +480,13 @@ class _WarmLink(_Link):
                 context, cancel = self.context, message["cancel"]
                 if context and context.attempt_id == cancel["attempt_id"]:
                     context.cancelled.set(cancel["reason"])
+
+
+def _refusal(error: Dict[str, Any]) -> OracleError:
+    """The worker's error as an exception; passed on by the handler, it leads to the same record."""
+    refusal = (RetryableError if error["retryable"] else TerminalError)(error["message"])
+    refusal.code = error.get("code")
+    return refusal
 
 
 def _call_handler(context: Context) -> Any:

@@ -11,7 +11,7 @@ import { loadHandlers } from "../dist/handlers/load.js";
 import { Runners } from "../dist/handlers/runners.js";
 import { Attempt, type AttemptServices, execute, type StopReason } from "../dist/worker/execute.js";
 import * as module from "./support/behaviours/module.js";
-import { until } from "./support/oracle.js";
+import { until, useTestDatabase } from "./support/oracle.js";
 import { pythonFolder } from "./support/python.js";
 
 // One handler's behaviours in every place a handler can run: the outcome is the same.
@@ -232,4 +232,26 @@ describe.each(places)("a handler in %s", (place) => {
     const next = await run(place, "doubles", { input: { n: 4, ms: 20 } });
     expect(next.outcome).toMatchObject(succeeded({ n: 8 }));
   });
+});
+
+describe("steps and effects", () => {
+  const db = useTestDatabase();
+  beforeAll(async () => {
+    await db.worker({ jobs: definitions });
+  });
+
+  // A one-shot program has nobody who answers.
+  it.each(places.filter((place) => place !== "Python"))(
+    "are remembered for a handler in %s",
+    async (place) => {
+      const job = await db.oracle.enqueue(place, { how: "remembers steps and effects" });
+      const { n, extra } = (await job.result({ timeoutSeconds: 20 })) as { n: number; extra: object };
+      expect((await db.oracle.attempts(job.id)).map(({ status }) => status)).toEqual(["FAILED", "SUCCEEDED"]);
+      const effects = await db.oracle.effects(job.id);
+      expect(effects).toMatchObject([{ name: "mail", state: "CONFIRMED", dispatches: 1, response: extra }]);
+      expect(extra).toEqual({ key: effects[0]?.idempotencyKey, attempt: 1 });
+      const steps = await db.oracle.steps(job.id);
+      expect(steps).toMatchObject([{ name: "draw", attemptNo: 1, value: n }]);
+    },
+  );
 });

@@ -215,6 +215,107 @@ describe("a warm child", () => {
     expect(await child.next()).toMatchObject({ error: { class: name, message: "disk full", retryable } });
   });
 
+  /** Plays the worker: answers each call with the next value, an Error as a refusal; returns what was said. */
+  async function converse(type: string, input: unknown, ...values: unknown[]) {
+    child.send(request(type, input));
+    const said: Record<string, unknown>[] = [];
+    for (const value of values) {
+      const { id, ...call } = Object.values(await child.next())[0] as { id: number };
+      said.push(call);
+      child.send({
+        reply: id,
+        ...(value instanceof Error ? { ok: false, error: value } : { ok: true, value }),
+      });
+    }
+    return { said, response: await child.next() };
+  }
+  const refusal = (code: string, retryable: boolean) =>
+    Object.assign(new Error(), { class: "OracleError", code, message: "no", retryable });
+
+  it("takes a step once and is told its value afterwards", async () => {
+    const first = await converse("steps", 1, { known: false }, { drawn: 1 });
+    expect(first.said).toEqual([{ name: "draw" }, { name: "draw", value: { drawn: 1 } }]);
+    expect(first.response).toMatchObject({ result: { drawn: 1 } });
+    const later = await converse("steps", 2, { known: true, value: { drawn: 1 } });
+    expect(later).toMatchObject({ said: [{ name: "draw" }], response: { result: { drawn: 1 } } });
+  });
+
+  const intent = { name: "charge", kind: "reconcilable", request: { cents: 5 } };
+  const send = { next: "send", idempotency_key: "k" };
+  const ended = (outcome: string, rest: object) => ({ name: "charge", outcome, ...rest });
+  it.each([
+    [
+      "sends it",
+      {},
+      [send, { key: "k" }],
+      [intent, ended("confirmed", { response: { key: "k" } })],
+      { result: { key: "k" } },
+    ],
+    ["does nothing twice", {}, [{ next: "done", response: 7 }], [intent], { result: 7 }],
+    [
+      "says that it did not happen",
+      "fails",
+      [send, null],
+      [
+        intent,
+        ended("failed", { error: expect.objectContaining({ code: "EFFECT_FAILED", retryable: false }) }),
+      ],
+      { error: { class: "EffectFailed", code: "EFFECT_FAILED", retryable: false, retry_after_seconds: 3 } },
+    ],
+    [
+      "says that it does not know",
+      "breaks",
+      [send, null],
+      [intent, ended("in_doubt", { error: expect.objectContaining({ class: "ValueError" }) })],
+      { error: { class: "ValueError", retryable: true } },
+    ],
+    [
+      "says so of an answer that cannot be kept",
+      "answers no JSON",
+      [send, null],
+      [intent, ended("in_doubt", { error: expect.objectContaining({ class: "TypeError" }) })],
+      { error: { class: "TypeError" } },
+    ],
+    [
+      "asks its lookup, which found it",
+      { happened: true },
+      [{ ...send, next: "look_up" }, { asked: "k" }],
+      [intent, ended("confirmed", { response: { asked: "k" } })],
+      { result: { asked: "k" } },
+    ],
+    [
+      "asks its lookup, which did not find it, and sends it",
+      { happened: false },
+      [{ ...send, next: "look_up" }, null, send, { key: "k" }],
+      [
+        intent,
+        ended("failed", { error: expect.anything() }),
+        intent,
+        ended("confirmed", { response: { key: "k" } }),
+      ],
+      { result: { key: "k" } },
+    ],
+    [
+      "asks its lookup, which cannot tell",
+      { happened: "unknown" },
+      [{ ...send, next: "look_up" }, refusal("EFFECT_IN_DOUBT", true)],
+      [intent, ended("unknown", {})],
+      { error: { code: "EFFECT_IN_DOUBT", message: "no", retryable: true } },
+    ],
+    [
+      "passes on that it is refused",
+      {},
+      [refusal("EFFECT_CONFLICT", false)],
+      [intent],
+      { error: { class: "TerminalError", code: "EFFECT_CONFLICT", message: "no", retryable: false } },
+    ],
+    ["needs a lookup", "no lookup", [], [], { error: { class: "TerminalError" } }],
+  ])("with an effect, %s", async (_what, input, replies, said, response) => {
+    const talk = await converse("effects", input, ...replies);
+    expect(talk.said).toEqual(said);
+    expect(talk.response).toMatchObject(response);
+  });
+
   it("gives each thread of a handler its own reply, in whatever order they come", async () => {
     child.send(request("artifacts_in_threads", 4));
     const calls: { id: number; json: number }[] = [];
@@ -308,6 +409,7 @@ describe("told to end", () => {
     let said = await child.next();
     if ("log" in said) said = await child.next();
     expect(said).toMatchObject(expected);
+    expect(await child.next()).toEqual({ leaving: true });
     expect(await child.ended).toBe(0);
   });
 
@@ -366,8 +468,8 @@ describe("a one-shot child", () => {
     ]);
   });
 
-  it("says that artifacts need a warm child", async () => {
-    const { code, response } = await shoot("artifact", "json");
+  it.each(["artifact", "steps", "effects"])("says that %s need a warm child", async (type) => {
+    const { code, response } = await shoot(type, type === "artifact" ? "json" : {});
     expect(code).toBe(1);
     expect(response).toMatchObject({
       error: { class: "TerminalError", message: expect.stringMatching(/only a warm child/) },

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from oracle_worker import OracleError, RetryableError, TerminalError, job, run
+from oracle_worker import EffectFailed, OracleError, RetryableError, TerminalError, job, run
 
 print("printed while the program was loaded")
 
@@ -125,6 +125,24 @@ def artifacts_in_threads(ctx, input):
     for thread in threads:
         thread.join()
     return [kept[n] for n in range(input)]
+
+
+@job("steps")
+def steps(ctx, input):
+    return ctx.step("draw", lambda: {"drawn": input})
+
+
+@job("effects")
+def effects(ctx, input):
+    def send(key):
+        if input == "fails":
+            raise EffectFailed("refused", retryable=False, retry_after_seconds=3)
+        if input == "breaks":
+            raise ValueError("connection lost")
+        return object() if input == "answers no JSON" else {"key": key}
+
+    lookup = None if input == "no lookup" else lambda key: {**ctx.input, "response": {"asked": key}}
+    return ctx.effect("charge", "reconcilable", {"cents": 5}, send, lookup)
 
 
 @job("polls")

@@ -52,6 +52,16 @@ const ways: Record<string, (context: JobContext<Input>) => unknown> = {
     return { n: 1 };
   },
   "keeps an artifact": async ({ artifact }) => ({ n: 1, extra: await artifact("notes", { a: [1] }) }),
+  "remembers steps and effects": async ({ step, effect, job }) => {
+    const drawn = await step("draw", () => Math.random());
+    const request = { to: "somebody" };
+    const sent = await effect({ name: "mail", kind: "unsafe", request }, ({ idempotencyKey }) => ({
+      key: idempotencyKey,
+      attempt: job.attemptNo,
+    }));
+    if (job.attemptNo === 1) throw new Unusual("after all that");
+    return { n: drawn, extra: sent };
+  },
   "heeds its signal": async ({ input, signal }) => {
     begin(input);
     await sleep(60_000, undefined, { signal });

@@ -1,6 +1,7 @@
 """What test/conformance.test.ts asks of a handler, in Python; module.ts is the same in JavaScript."""
 
 import os
+import random
 import time
 
 from oracle_worker import RetryableError, TerminalError, job, run
@@ -45,6 +46,13 @@ def behave(ctx, input):
         return {"n": 1}
     if how == "keeps an artifact":
         return {"n": 1, "extra": ctx.artifact("notes", {"a": [1]})}
+    if how == "remembers steps and effects":
+        drawn = ctx.step("draw", random.random)
+        send = lambda key: {"key": key, "attempt": ctx.attempt_no}
+        sent = ctx.effect("mail", "unsafe", {"to": "somebody"}, send)
+        if ctx.attempt_no == 1:
+            raise Unusual("after all that")
+        return {"n": drawn, "extra": sent}
     if how == "heeds its signal":
         begin(input)
         ctx.cancelled.wait(60)
