@@ -67,6 +67,7 @@ describe("jobs", () => {
     expect(verified.json.checks).toMatchObject([
       { name: "spec_hash" },
       { name: "content_hash", stored: json.result_hash },
+      { name: "provenance_hash", stored: json.provenance_hash },
     ]);
   });
 
@@ -132,7 +133,10 @@ describe("jobs", () => {
       UPDATE oracle.results SET result_payload = '{"n": 2}' WHERE job_id = '${id}'; COMMIT`);
     const end = await cli("verify", id);
     expect(end).toMatchObject({ code: 1, error: { code: "VERIFY_FAILED", field: "content_hash" } });
-    expect(end.json).toMatchObject({ verified: false, checks: [{ matches: true }, { matches: false }] });
+    expect(end.json).toMatchObject({
+      verified: false,
+      checks: [{ matches: true }, { matches: false }, { matches: true }],
+    });
   });
 
   it("does not mind a reader that leaves", async () => {

@@ -133,6 +133,7 @@ $$;
 -- What a person found out about an effect in doubt: it happened (confirmed), it did not and shall not be tried
 -- again (failed), or it did not and shall be sent once more (retry). Lifts the hold when no unsafe doubt is left, and
 -- grants one more try where they are used up. Returns the effect's state, and whether this call changed it.
+-- To a caller who does not serve its tenant an effect looks absent.
 -- Locks: the job, then the effect.
 CREATE FUNCTION {schema}.resolve_effect(
   p_effect_id uuid, p_outcome text, p_evidence text, p_response text, p_response_hash text
@@ -143,9 +144,9 @@ DECLARE
   job {schema}.jobs;
   effect {schema}.effects;
 BEGIN
-  SELECT e.* INTO effect FROM {schema}.effects e WHERE e.effect_id = p_effect_id;
-  -- Another tenant's looks absent.
-  IF NOT FOUND OR NOT {schema}.caller_serves(effect.tenant_id) THEN
+  SELECT e.* INTO effect FROM {schema}.effects e
+  WHERE e.effect_id = p_effect_id AND {schema}.caller_serves(e.tenant_id);
+  IF NOT FOUND THEN
     RETURN;
   END IF;
   SELECT j.* INTO job FROM {schema}.jobs j WHERE j.job_id = effect.job_id FOR UPDATE;
@@ -181,10 +182,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   job {schema}.jobs;
 BEGIN
-  SELECT j.* INTO job FROM {schema}.jobs j WHERE j.job_id = p_job_id FOR UPDATE;
-  IF NOT FOUND OR job.hold_reason IS DISTINCT FROM 'awaiting approval'
-    OR NOT {schema}.caller_serves(job.tenant_id)
-  THEN
+  SELECT j.* INTO job FROM {schema}.jobs j
+  WHERE j.job_id = p_job_id AND j.hold_reason = 'awaiting approval' AND {schema}.caller_serves(j.tenant_id) FOR UPDATE;
+  IF NOT FOUND THEN
     RETURN false;
   END IF;
   IF p_why IS NULL THEN
@@ -219,8 +219,8 @@ DECLARE
   effects integer;
 BEGIN
   SELECT j.* INTO job FROM {schema}.jobs j
-  WHERE j.job_id = p_job_id AND j.state = 'PENDING' AND j.attempt_count = 0 FOR UPDATE;
-  PERFORM {schema}.check_tenants(ARRAY[job.tenant_id]);
+  WHERE j.job_id = p_job_id AND j.state = 'PENDING' AND j.attempt_count = 0 AND {schema}.caller_serves(j.tenant_id)
+  FOR UPDATE;
   SELECT s.seq INTO place FROM {schema}.steps s
   WHERE s.job_id = job.replay_of AND s.tenant_id = job.tenant_id AND s.name = p_before;
   INSERT INTO {schema}.steps (job_id, seq, attempt_no, tenant_id, name, value_hash, value, artifact_id)
