@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ["test/support/server.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A poll waits for a condition; how long that takes on a busy machine is not its question.
+    expect: { poll: { timeout: 20_000 } },
     // Files share one Postgres on a small machine; two at a time keep its cores busy.
     maxWorkers: 2,
   },

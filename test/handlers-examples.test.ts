@@ -22,7 +22,7 @@ beforeAll(() => {
 });
 
 async function work(handlers: string): Promise<string> {
-  const env = { DATABASE_URL: db.url, PYTHONPATH: pythonFolder, POLL_INTERVAL: "100ms" };
+  const env = { DATABASE_URL: db.url, POLL_INTERVAL: "100ms" };
   const worker = runCli(["work", "--handlers", handlers, "--drain"], env);
   expect(await worker.ended, worker.output()).toBe(0);
   return worker.output();

@@ -1,5 +1,5 @@
-import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
+import { pythonFolder } from "../handlers/environment.js";
 import { examples } from "./command.js";
 import { createOutput } from "./output.js";
 
@@ -9,8 +9,7 @@ export function register(program: Command): void {
     .description("the folder of oracle_worker.py, for PYTHONPATH")
     .addHelpText("after", examples("export PYTHONPATH=$(oracle-worker python-path)"))
     .action(async (_flags: unknown, command: Command) => {
-      const path = fileURLToPath(new URL("../../python", import.meta.url));
       const { json = false } = command.optsWithGlobals<{ json?: boolean }>();
-      await createOutput(json).show({ path }, () => path);
+      await createOutput(json).show({ path: pythonFolder }, () => pythonFolder);
     });
 }

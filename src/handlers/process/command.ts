@@ -3,7 +3,7 @@ import { basename, delimiter, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { OracleError } from "../../core/errors.js";
 import type { JobDefinition, ProcessOptions } from "../define.js";
-import { allowedEnvironment } from "../environment.js";
+import { allowedEnvironment, pythonPath } from "../environment.js";
 
 /** What a child is started with: from the definition alone, never from a job. */
 export interface Command {
@@ -80,6 +80,7 @@ function environment(definition: JobDefinition): NodeJS.ProcessEnv {
   const { executable, warm = 0 } = definition.process;
   return {
     ...allowedEnvironment(definition),
+    ...(executable ? { PYTHONPATH: pythonPath() } : {}),
     ...(warm > 0 ? { ORACLE_WORKER_WARM: "1" } : {}),
     ...(executable ? {} : { ORACLE_WORKER_ISOLATED: "1" }),
   };
