@@ -20,7 +20,13 @@ describe("JSON for logs", () => {
     ["numbers that are none", [Number.NaN, Number.POSITIVE_INFINITY, 1], ["NaN", "Infinity", 1]],
     ["a function and a symbol", { f() {}, s: Symbol("s") }, { f: "[function]", s: "Symbol(s)" }],
     ["undefined", { a: undefined, b: [undefined], c: 1n }, { b: [null], c: "1" }],
-    ["an error", { e: new RangeError("too far") }, { e: { name: "RangeError", message: "too far" } }],
+    [
+      "an error",
+      { e: new RangeError("too far") },
+      {
+        e: { type: "RangeError", message: "too far", stack: expect.stringMatching(/^RangeError: too far\n/) },
+      },
+    ],
     [
       "a map, a set and bytes",
       [new Map([[1, 2n]]), new Set([3]), Buffer.alloc(4)],
@@ -41,6 +47,22 @@ describe("JSON for logs", () => {
     const ring: Record<string, unknown> = { first: shared, second: shared };
     ring.self = ring;
     expect(loose(ring)).toEqual({ first: { n: 1 }, second: { n: 1 }, self: "[circular]" });
+  });
+
+  it("hides secrets by name, by look and by value, also of classes and across a cut", () => {
+    class Client {
+      password = "hunter2hunter2";
+      url = "postgres://me:pass-word-1@host/db";
+    }
+    const text = toLooseJsonText({ client: new Client(), key: "abc-own-secret-xyz", apiKey: null }, 8192, [
+      "own-secret",
+    ]);
+    expect(JSON.parse(text)).toEqual({
+      client: { password: "[redacted]", url: "postgres://me:[redacted]@host/db" },
+      key: "abc-[redacted]-xyz",
+      apiKey: null,
+    });
+    expect(toLooseJsonText(`${"x".repeat(8180)}own-secret`, 20_000, ["own-secret"])).not.toContain("own-s");
   });
 
   it("survives values that cannot be read", () => {

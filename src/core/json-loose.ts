@@ -1,4 +1,6 @@
-import { sanitizeText, toJsonText } from "./json.js";
+import { sanitizeText } from "./json.js";
+import { errorFields, MARK, redactText } from "./redact.js";
+import { isSecretName } from "./secrets.js";
 import { cutBytes } from "./unicode.js";
 
 const DEEPEST = 16;
@@ -8,22 +10,19 @@ interface Copy {
   left: number;
   /** The containers around the value at hand: one of them again is a circle. */
   open: Set<object>;
+  /** Secrets to hide besides those that are known or look like one. */
+  also: readonly string[];
 }
 
 /**
- * JSON text of whatever was given, at most `maxBytes` of it: what JSON or Postgres cannot hold is replaced, and of
- * what is too long the beginning is kept, as text. For logs, where a value that cannot be kept as it is must not be
- * a fault. Never throws.
+ * JSON text of whatever was given, at most `maxBytes` of it: secrets are hidden, what JSON or Postgres cannot hold is
+ * replaced, and of what is too long the beginning is kept, as text. For logs, where a value that cannot be kept as it
+ * is must not be a fault. Never throws.
  */
-export function toLooseJsonText(value: unknown, maxBytes: number): string {
-  try {
-    return toJsonText(value, { maxBytes, maxDepth: DEEPEST });
-  } catch {
-    // Not fit to be stored unchanged.
-  }
-  const text = JSON.stringify(copy(value, 0, { left: maxBytes, open: new Set() }));
+export function toLooseJsonText(value: unknown, maxBytes: number, also: readonly string[] = []): string {
+  const text = JSON.stringify(copy(value, 0, { left: maxBytes, open: new Set(), also }));
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  // Inside a text each character of JSON takes two bytes more at most: its quotes and backslashes are escaped again.
+  // Inside a text each character of JSON takes two bytes at most: its quotes and backslashes are escaped again.
   return JSON.stringify({ cut: cutBytes(text, Math.floor(maxBytes / 2) - 10) });
 }
 
@@ -32,7 +31,8 @@ function copy(value: unknown, depth: number, walk: Copy): unknown {
   switch (typeof value) {
     case "string":
       walk.left -= value.length;
-      return sanitizeText(value);
+      // Hidden before it is cut: half a secret is not recognised.
+      return sanitizeText(redactText(value, walk.also));
     case "number":
       return Number.isFinite(value) ? value : String(value);
     case "object":
@@ -65,7 +65,7 @@ function copyObject(value: object, depth: number, walk: Copy): unknown {
 
 /** Objects that JSON would show as {}. */
 function toPlain(value: object): unknown {
-  if (value instanceof Error) return { ...value, name: value.name, message: value.message };
+  if (value instanceof Error) return errorFields(value);
   if (value instanceof Map || value instanceof Set) return [...value];
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   const { toJSON } = value as { toJSON?: unknown };
@@ -87,7 +87,9 @@ function copyMembers(value: object, depth: number, walk: Copy): object {
     if (walk.left <= 0) break;
     walk.left -= key.length;
     const member = (value as Record<string, unknown>)[key];
-    if (member !== undefined) copied.push([sanitizeText(key), copy(member, depth + 1, walk)]);
+    if (member === undefined) continue;
+    const hidden = member !== null && isSecretName(key);
+    copied.push([sanitizeText(key), hidden ? MARK : copy(member, depth + 1, walk)]);
   }
   // Defined, not assigned: a key may be __proto__.
   return Object.fromEntries(copied);
