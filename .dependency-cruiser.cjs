@@ -12,10 +12,11 @@ module.exports = {
     layer("core-imports-nothing", "^src/core/", ["^src/core/"]),
     layer("store-on-core", "^src/store/", ["^src/(core|store)/"]),
     layer("handlers-on-core", "^src/handlers/", ["^src/(core|handlers)/"]),
+    layer("artifacts-on-core", "^src/artifacts/", ["^src/(core|artifacts)/"]),
     layer("embedded-on-core", "^src/embedded/", ["^src/(core|embedded)/"]),
     layer("dispatch-on-core", "^src/dispatch/", ["^src/(core|dispatch)/"]),
     layer("observe-on-core", "^src/observe/", ["^src/(core|observe)/"]),
-    layer("worker-on-store-and-handlers", "^src/worker/", ["^src/(core|store|handlers|worker)/"]),
+    layer("worker-on-store-and-handlers", "^src/worker/", ["^src/(core|store|handlers|artifacts|worker)/"]),
     {
       name: "driver-in-store-only",
       comment: "Only the store speaks to Postgres.",

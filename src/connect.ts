@@ -14,7 +14,9 @@ export interface ConnectOptions {
   embedded?: boolean | { directory: string };
   /** Default `oracle`, or the environment's ORACLE_SCHEMA. */
   schema?: string;
-  /** Complete settings, in place of the environment's and of the three options they hold. */
+  /** Where artifacts' bytes are: `file:FOLDER` or `s3://BUCKET/PREFIX`. Default: the environment's ARTIFACTS. */
+  artifacts?: string;
+  /** Complete settings, in place of the environment's and of the four options they hold. */
   settings?: Settings;
   maxConnections?: number;
   /** Announces submitted jobs, and is where workers of this connection listen: see `oracle-worker/redis`. */
@@ -32,7 +34,8 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
       "connect() was called where a handler runs in a thread or process: define such jobs in a module of their own, apart from the program that starts the worker.",
     );
   }
-  const { databaseUrl, directDatabaseUrl, schema, maxConnections, connectTimeoutSeconds } = options;
+  const { databaseUrl, directDatabaseUrl, schema, artifacts, maxConnections, connectTimeoutSeconds } =
+    options;
   // Before anything can go wrong and be told of.
   rememberEnvironment(process.env);
   const settings =
@@ -41,6 +44,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
       DATABASE_URL: databaseUrl,
       DIRECT_DATABASE_URL: directDatabaseUrl,
       ORACLE_SCHEMA: schema,
+      ARTIFACTS: artifacts,
     });
   if (options.embedded) {
     const embedded = await openEmbedded(options.embedded === true ? {} : options.embedded);

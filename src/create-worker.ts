@@ -7,8 +7,12 @@ import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import { Registry } from "./handlers/registry.js";
 import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
+import type { Database } from "./store/database.js";
 import { version } from "./version.js";
+import { ArtifactKeeper } from "./worker/keep-artifact.js";
 import { Records } from "./worker/records.js";
+import { Reporter } from "./worker/reporter.js";
+import { LeaseServices } from "./worker/services.js";
 import type { Journal } from "./worker/slots.js";
 import { Worker } from "./worker/worker.js";
 
@@ -27,19 +31,11 @@ export interface CreateWorkerOptions {
   /** A name; a suffix makes it unique to this process. Default: the host's name. */
   workerId?: string;
   onEvent?: WorkerEventListener;
-  /** Where handlers' `log` goes. Default: nowhere. */
+  /** Where handlers' `log` goes besides the job's own log in the database. Default: nowhere. */
   log?: (lease: Lease) => JobLog;
   /** @internal For the supervisor. */
   journal?: Journal;
 }
-
-const silent: JobLog = { info() {}, warn() {}, error() {} };
-const unkept = {
-  progress() {},
-  async artifact(): Promise<never> {
-    throw new OracleError("INTERNAL", "artifacts are not kept yet");
-  },
-};
 
 /** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
@@ -60,6 +56,14 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
   const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
   const records = new Records(database, limits);
+  const emit = options.onEvent ?? (() => {});
+  const reporter = openReporter(database, workerId, emit);
+  const parts = {
+    reporter,
+    records,
+    artifacts: new ArtifactKeeper(database, await oracle.artifactStore()),
+    log: options.log,
+  };
   const worker = new Worker(database, registry, {
     workerId,
     queues,
@@ -86,13 +90,23 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     runners: new Runners(
       journal && { opened: (pid) => journal.groupOpened(pid), closed: (pid) => journal.groupClosed(pid) },
     ),
-    services: (lease) => ({ ...unkept, records, log: options.log?.(lease) ?? silent }),
-    emit: options.onEvent ?? (() => {}),
+    services: (lease) => new LeaseServices(lease, parts),
+    reporter,
+    emit,
     journal,
     dispatcher: oracle.dispatcher,
   });
   await worker.start();
   return worker;
+}
+
+function openReporter(database: Database, workerId: string, emit: WorkerEventListener): Reporter {
+  const during = "report";
+  return new Reporter(
+    database,
+    (error) => emit({ event: "database.trouble", workerId, during, error }),
+    () => emit({ event: "database.recovered", workerId, during }),
+  );
 }
 
 /** One id per process: a host-and-pid pair repeats, and a supervisor frees leases by this name. */

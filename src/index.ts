@@ -12,7 +12,7 @@ export {
   RetryableError,
   TerminalError,
 } from "./core/errors.js";
-export type { Attempt, Job, LockedJob, Result } from "./core/job.js";
+export type { Artifact, Attempt, Job, LockedJob, LogLine, Progress, Result } from "./core/job.js";
 export type { CreateWorkerOptions } from "./create-worker.js";
 export { createWorker } from "./create-worker.js";
 export type { JobContext, JobDefinition } from "./handlers/define.js";

@@ -1,22 +1,29 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { Announcer } from "./announcer.js";
+import { collectOrphans } from "./artifacts/collect.js";
+import { openArtifactStore } from "./artifacts/open.js";
+import type { ArtifactStore } from "./artifacts/store.js";
+import type { Connection } from "./connection.js";
 import type { Dispatcher } from "./core/dispatch.js";
 import type { Effect, Step } from "./core/effect.js";
 import { OracleError } from "./core/errors.js";
-import type { Attempt, Job, Result } from "./core/job.js";
+import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
 import { JobHandle } from "./job-handle.js";
+import { type OpenedArtifact, openArtifact } from "./open-artifact.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
+import { findReferences, listArtifacts } from "./store/artifact.js";
 import { checkSchema } from "./store/check-schema.js";
 import { cancel, retry, retryAll } from "./store/control.js";
 import { Database, type SqlClient } from "./store/database.js";
 import { type Enqueued, enqueue, type NewJob } from "./store/enqueue.js";
 import { checkFork } from "./store/fork.js";
 import { getEffects } from "./store/list-effects.js";
+import { getLogs, type LogPage } from "./store/logs.js";
 import { migrate } from "./store/migrate.js";
 import { approve, reject } from "./store/plan.js";
 import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.js";
@@ -32,28 +39,12 @@ import {
 import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
 import { Waiter } from "./store/wait.js";
-import { type EnqueueOptions, likeness, toNewJob } from "./submit.js";
+import { type EnqueueOptions, likeness, submitAll, toNewJob } from "./submit.js";
 
 type Output<D> =
   D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
 type Input<D> =
   D extends JobDefinition<infer In, StandardSchemaV1> ? StandardSchemaV1.InferInput<In> : unknown;
-
-/** Jobs per statement of a bulk enqueue. */
-const BULK = 2000;
-
-/** Where an installation is, and what to let go of when it is closed. */
-export interface Connection {
-  url: string;
-  directUrl?: string | undefined;
-  /** Where migrations log in as somebody else than the workers do. */
-  admin?: { url: string; logins: string[] };
-  maxConnections: number | undefined;
-  connectTimeoutSeconds: number | undefined;
-  /** Announces what is submitted, beside the database's own wake-ups. */
-  dispatcher?: Dispatcher | undefined;
-  onClose?: () => Promise<void>;
-}
 
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
 export class Oracle {
@@ -61,6 +52,7 @@ export class Oracle {
   readonly db: Database;
   private readonly waiter: Waiter;
   private readonly announcer: Announcer | undefined;
+  private openedStore: Promise<ArtifactStore> | undefined;
   private closed: Promise<void> | undefined;
 
   constructor(
@@ -126,13 +118,8 @@ export class Oracle {
   ): Promise<JobHandle<Output<D>>[]> {
     const { client, keys, ...rest } = options;
     if (keys && keys.length !== inputs.length) {
-      throw new OracleError(
-        "INVALID_ARGUMENT",
-        `keys has ${keys.length} entries for ${inputs.length} inputs.`,
-        {
-          field: "keys",
-        },
-      );
+      const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
+      throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
     }
     // Everything is checked before anything is stored.
     const jobs: NewJob[] = [];
@@ -144,21 +131,8 @@ export class Oracle {
   }
 
   /** Submits prepared rows, a few thousand per statement, two statements at a time; one in a client's transaction. */
-  async submit(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
-    const chunks = Array.from({ length: Math.ceil(jobs.length / BULK) }, (_, n) =>
-      jobs.slice(n * BULK, (n + 1) * BULK),
-    );
-    const stored: Enqueued[][] = [];
-    let next = 0;
-    const lane = async () => {
-      for (let n = next++; n < chunks.length; n = next++) {
-        stored[n] = await this.store(chunks[n] as NewJob[], client);
-      }
-    };
-    const lanes = await Promise.allSettled(client ? [lane()] : [lane(), lane()]);
-    const failed = lanes.find((result) => result.status === "rejected");
-    if (failed) throw failed.reason;
-    return stored.flat();
+  submit(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+    return submitAll(jobs, client ? 1 : 2, (chunk) => this.store(chunk, client));
   }
 
   /** With a broker, announces at once what has committed; what it does not hear the outbox tells it later. */
@@ -193,6 +167,32 @@ export class Oracle {
 
   attempts(jobId: string): Promise<Attempt[]> {
     return getAttempts(this.db, jobId);
+  }
+
+  /** What a job's attempts have logged, in order; `after` goes on behind a line that is known. */
+  logs(jobId: string, page: LogPage = {}): Promise<LogLine[]> {
+    return getLogs(this.db, jobId, page);
+  }
+
+  /** A job's artifacts, oldest first. */
+  artifacts(jobId: string): Promise<Artifact[]> {
+    return listArtifacts(this.db, jobId);
+  }
+
+  /** An artifact with its content, by its id or digest; undefined when there is none. */
+  openArtifact(idOrSha256: string): Promise<OpenedArtifact | undefined> {
+    return openArtifact(this.db, () => this.artifactStore(), idOrSha256);
+  }
+
+  /** Removes stored bytes that no artifact needs any more and that are older than an hour; returns how many. */
+  async collectArtifacts(): Promise<number> {
+    return collectOrphans(await this.artifactStore(), (references) => findReferences(this.db, references));
+  }
+
+  /** Where artifacts' bytes are. For this package's own parts. */
+  artifactStore(): Promise<ArtifactStore> {
+    this.openedStore ??= openArtifactStore(this.settings.ARTIFACTS);
+    return this.openedStore;
   }
 
   result(jobId: string): Promise<Result | undefined> {

@@ -55,7 +55,7 @@ export async function verifyJob(
     contentHash: result.contentHash,
     steps,
     effects,
-    artifacts: await getArtifactHashes(db, result.attemptId),
+    artifacts: await getArtifactHashes(db, jobId, result.attemptId),
   });
   checks.push(check("provenance_hash", result.provenanceHash, computed));
   return { job, checks };

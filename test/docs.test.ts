@@ -109,7 +109,12 @@ describe("the TypeScript shown in", () => {
     writeFileSync(file, blocks.join("\n"));
     const child = spawn(process.execPath, ["--import", "jiti/register", file], {
       cwd: root,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: db.url },
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        DATABASE_URL: db.url,
+        ARTIFACTS: `file:${db.artifacts}`,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";
@@ -138,6 +143,7 @@ describe("the TypeScript shown in", () => {
       "425 SUCCEEDED answered in attempt 2",
       "CANCELLED\nPENDING\ntrue\n",
       "SUCCEEDED 1 64 true null",
+      "1 page 3\ninfo drawn { pages: 3 }\nprompt.json 11 application/json\npages.txt 20 text/plain\n3\n",
       "SUCCEEDED { bullets: [ 'One.', 'Two.' ] } 1\n0\n1 answered in attempt 1\n1\n",
     ]) {
       expect(output).toContain(line);

@@ -6,10 +6,7 @@ import { promisify } from "node:util";
 import { defineJob } from "oracle-worker";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { inlineRunner } from "../dist/handlers/inline.js";
-import { Attempt, execute } from "../dist/worker/execute.js";
 import { runAsPerson, runToEnd } from "./support/cli.js";
-import { claimFrom, workerDatabase } from "./support/leases.js";
 import { type TestLogin, useLogins } from "./support/logins.js";
 import { until, useTestDatabase } from "./support/oracle.js";
 import { runCli } from "./support/process.js";
@@ -72,7 +69,7 @@ describe("a job that says everything it knows", () => {
     expect(shown.stdout).toContain(bait.payload);
   });
 
-  it("leaves none in its progress either", async () => {
+  it("leaves none in its progress and log either", async () => {
     const told: string[] = [];
     const note = (...said: unknown[]) => void told.push(JSON.stringify(said));
     const definition = defineJob({
@@ -81,32 +78,22 @@ describe("a job that says everything it knows", () => {
       output: z.null(),
       run({ input, progress, log }) {
         progress(0.1, `at ${input.password}`, { token: "abc", steps: [input.password] });
-        log.info(`at ${input.password}`);
+        log.info(`at ${input.password}`, { more: [`again ${input.password}`], token: "abc" });
         return null;
       },
     });
-    await db.oracle.enqueue("tell", { password: bait.payload }, { queue: "tell" });
-    const store = workerDatabase(db);
-    const [lease] = (await claimFrom(store, "tell")).leases;
-    await store.close();
-    if (!lease) throw new Error("nothing to claim");
-    const services = {
-      log: { info: note, warn: note, error: note },
-      progress: note,
-      artifact: async () => ({ artifact_id: "", sha256: "", size: 0 }),
-      records: undefined as never,
-    };
-    const limits = { maxBytes: 1000, maxDepth: 10 };
-    await execute(
-      new Attempt(lease, "", Number.POSITIVE_INFINITY),
-      definition,
-      inlineRunner,
-      services,
-      limits,
-    );
-    expect(told).toEqual([
-      '[0.1,"at [redacted]",{"token":"[redacted]","steps":["[redacted]"]}]',
-      '["at [redacted]",null]',
+    await db.worker({
+      jobs: [definition],
+      queues: ["tell"],
+      log: () => ({ info: note, warn: note, error: note }),
+    });
+    const job = await db.oracle.enqueue("tell", { password: bait.payload }, { queue: "tell" });
+    await job.result({ timeoutSeconds: 20 });
+    const fields = { more: ["again [redacted]"], token: "[redacted]" };
+    expect(told).toEqual([JSON.stringify(["at [redacted]", fields])]);
+    expect(await db.oracle.logs(job.id)).toMatchObject([{ message: "at [redacted]", fields }]);
+    expect(await db.oracle.attempts(job.id)).toMatchObject([
+      { progress: { message: "at [redacted]", details: { token: "[redacted]", steps: ["[redacted]"] } } },
     ]);
   });
 });

@@ -84,6 +84,8 @@ CREATE TABLE {schema}.attempts (
   error_json jsonb,
   -- What an attempt brought that had lost its lease: evidence, never a result.
   late_output jsonb,
+  -- The latest word of a running attempt: {fraction, message?, details?, at}.
+  progress jsonb,
   PRIMARY KEY (job_id, attempt_no),
   CONSTRAINT ended_when_closed CHECK ((status = 'RUNNING') = (ended_at IS NULL))
 ) WITH (fillfactor = 50);
@@ -100,20 +102,42 @@ CREATE TABLE {schema}.results (
   result_payload jsonb NOT NULL
 ) WITH (toast_tuple_target = 512);
 
+-- What an attempt wrote with `log`. Its worker numbers the lines, so that a line sent twice is kept once.
+CREATE TABLE {schema}.attempt_logs (
+  job_id uuid NOT NULL,
+  at timestamptz NOT NULL,
+  attempt_no integer NOT NULL,
+  seq integer NOT NULL CHECK (seq > 0),
+  level text NOT NULL CHECK (level IN ('info', 'warn', 'error')),
+  tenant_id text NOT NULL,
+  message text NOT NULL,
+  fields jsonb,
+  PRIMARY KEY (job_id, attempt_no, seq),
+  FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE
+);
+
+-- By-products of an attempt. Small JSON lies in the row; the bytes of everything else are in the artifact store,
+-- durable before the row is there, under a name that begins with the tenant's hash and holds the digest.
 CREATE TABLE {schema}.artifacts (
   artifact_id uuid NOT NULL PRIMARY KEY,
   job_id uuid NOT NULL,
-  attempt_no integer NOT NULL,
   attempt_id uuid NOT NULL,
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   size bigint NOT NULL CHECK (size >= 0),
+  attempt_no integer NOT NULL,
   tenant_id text NOT NULL,
-  artifact_type text NOT NULL,
-  sha256 text NOT NULL,
+  artifact_type text NOT NULL CHECK (artifact_type IN ('json', 'text', 'bytes')),
+  name text NOT NULL CHECK (length(name) BETWEEN 1 AND 200),
+  media_type text NOT NULL CHECK (length(media_type) BETWEEN 1 AND 200),
+  sha256 text NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
   reference text,
   artifact_payload jsonb,
   FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE,
-  CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL))
+  CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL)),
+  CONSTRAINT inline_is_json CHECK (artifact_payload IS NULL OR artifact_type = 'json'),
+  -- A row can name bytes of its own tenant only, and only those of its digest.
+  CONSTRAINT reference_is_own CHECK (reference LIKE
+    left(encode(sha256(convert_to(tenant_id, 'UTF8')), 'hex'), 16) || '/%/' || sha256 || '.%')
 );
 
 -- One row per job that could start now; claims delete from its head.

@@ -8,7 +8,9 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['jobs', 'attempts', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'] LOOP
+  FOREACH name IN ARRAY ARRAY[
+    'jobs', 'attempts', 'attempt_logs', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'
+  ] LOOP
     EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY all_rows ON {schema}.%I TO {role}_owner, {role}_worker USING (true) WITH CHECK (true)', name);
@@ -26,7 +28,7 @@ BEGIN
 END
 $$;
 
--- Jobs, attempts and results are inserted by the functions of 005 only.
+-- Jobs, attempts and results are inserted by the functions of 005 only, logs and artifacts by those of 008.
 GRANT SELECT ON {schema}.jobs TO {role}_worker, {role}_server, {role}_tenant;
 
 -- What a job is (type, input, hash, key, tenant, queue) never changes after its insert.
@@ -42,9 +44,9 @@ GRANT UPDATE (
 
 GRANT SELECT, UPDATE (status, ended_at, cause, error_message, error_json, late_output)
   ON {schema}.attempts TO {role}_worker;
-GRANT SELECT ON {schema}.results TO {role}_worker;
-GRANT SELECT, INSERT ON {schema}.artifacts TO {role}_worker;
-GRANT SELECT ON {schema}.attempts, {schema}.results, {schema}.artifacts TO {role}_server, {role}_tenant;
+GRANT SELECT ON {schema}.results, {schema}.attempt_logs, {schema}.artifacts TO {role}_worker;
+GRANT SELECT ON {schema}.attempts, {schema}.attempt_logs, {schema}.results, {schema}.artifacts
+  TO {role}_server, {role}_tenant;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.workers
   TO {role}_worker;

@@ -279,7 +279,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
       || coalesce(e.response_hash, '-')
     FROM {schema}.effects e WHERE e.job_id = p_job_id
     UNION ALL
-    SELECT 'artifact ' || a.sha256 FROM {schema}.artifacts a WHERE a.attempt_id = p_attempt_id
+    SELECT 'artifact ' || a.sha256 FROM {schema}.artifacts a
+    WHERE a.job_id = p_job_id AND a.attempt_id = p_attempt_id
   ) records
 $$;
 

@@ -2,7 +2,8 @@ import type { Effect, Step } from "../core/effect.js";
 import type { Attempt, Job, Result } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { effectTable, stepTable } from "./effect-text.js";
-import { paint, prettyJson, printable, stateColour } from "./style.js";
+import { progressText } from "./report-text.js";
+import { paint, prettyJson, printable, stateColour, titled } from "./style.js";
 import { facts, table } from "./table.js";
 import { relative, span } from "./time.js";
 
@@ -24,7 +25,7 @@ export function jobTable(jobs: readonly Job[]): string {
   ]);
 }
 
-/** Everything about one job, as a block. */
+/** A job's row, its input and its attempts, as a block. */
 export function jobBlock(
   job: Job & { input: JsonValue },
   parts: { attempts: Attempt[]; steps: Step[]; effects: Effect[]; result: Result | undefined },
@@ -59,12 +60,11 @@ export function jobBlock(
       ["provenance", result?.provenanceHash ?? null],
       ["error", error && job.state !== "SUCCEEDED" ? `${error.code}: ${error.message}` : null],
     ]),
-    paint("Input", "bold"),
-    indent(prettyJson(job.input)),
+    titled("Input", prettyJson(job.input)),
   ];
-  if (attempts.length > 0) lines.push(paint("Attempts", "bold"), indent(attemptTable(attempts)));
-  if (steps.length > 0) lines.push(paint("Steps", "bold"), indent(stepTable(steps)));
-  if (effects.length > 0) lines.push(paint("Effects", "bold"), indent(effectTable(effects)));
+  if (attempts.length > 0) lines.push(titled("Attempts", attemptTable(attempts)));
+  if (steps.length > 0) lines.push(titled("Steps", stepTable(steps)));
+  if (effects.length > 0) lines.push(titled("Effects", effectTable(effects)));
   return lines.join("\n");
 }
 
@@ -76,6 +76,7 @@ function attemptTable(attempts: readonly Attempt[]): string {
     { title: "TOOK", value: took },
     { title: "WORKER", value: ({ workerId }) => workerId },
     { title: "HANDLER", value: ({ handlerVersion }) => handlerVersion },
+    { title: "PROGRESS", value: ({ progress }) => progress && progressText(progress) },
     { title: "CAUSE", value: ({ cause }) => cause },
     { title: "ERROR", value: ({ error }) => error && `${error.code}: ${error.message}` },
   ]);
@@ -101,8 +102,4 @@ function tries(job: Job): string {
 
 function ago(moment: Date | null): string | null {
   return moment && relative(moment);
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/^/gm, "  ");
 }

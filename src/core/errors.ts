@@ -59,6 +59,8 @@ export const errorCodes = {
   EMBEDDED_LOCKED: "the embedded Postgres data directory is in use by something else",
   TOKEN_NOT_FOUND: "there is no such token",
   CHECK_FAILED: "doctor found something that is wrong",
+  ARTIFACT_NOT_FOUND: "there is no artifact with that name, digest or id",
+  ARTIFACT_STORE: "the artifact store cannot be read or written",
   VERIFY_FAILED: "a recomputed hash differs from the stored one",
   INTERNAL: "a fault in oracle-worker itself",
 } as const;

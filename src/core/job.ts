@@ -119,6 +119,45 @@ export interface Attempt {
   startedAt: Date;
   endedAt: Date | null;
   lateOutput: JsonValue | null;
+  /** Its latest word on how far it is. */
+  progress: Progress | null;
+}
+
+export interface Progress {
+  /** From 0 to 1. */
+  fraction: number;
+  message?: string;
+  details?: JsonValue;
+  /** By the database's clock, like every moment kept. */
+  at: Date;
+}
+
+export type LogLevel = "info" | "warn" | "error";
+
+/** One line of an attempt's log. Attempt and number together order a job's lines. */
+export interface LogLine {
+  attemptNo: number;
+  seq: number;
+  at: Date;
+  level: LogLevel;
+  message: string;
+  fields: { [key: string]: JsonValue } | null;
+}
+
+/** A by-product of an attempt, without its bytes. */
+export interface Artifact {
+  artifactId: string;
+  jobId: string;
+  attemptNo: number;
+  tenantId: string;
+  /** What the handler gave: JSON (kept in its canonical form), a text, or bytes. */
+  type: "json" | "text" | "bytes";
+  /** As the handler said it; `safeFileName` makes a file's name of it. */
+  name: string;
+  mediaType: string;
+  sha256: string;
+  size: number;
+  createdAt: Date;
 }
 
 export interface Result {

@@ -1,6 +1,6 @@
 import { isSecretName, knownSecrets } from "./secrets.js";
 
-const MARK = "[redacted]";
+export const MARK = "[redacted]";
 
 // Texts come from anybody, so the time these take must grow with the text and no faster. Each begins with
 // something rare, every repetition is bounded or ends the pattern, and nothing after a long repetition can fail.
@@ -76,6 +76,6 @@ export function redactFields(value: unknown, also: readonly string[] = [], depth
   );
 }
 
-function errorFields(error: Error): Record<string, unknown> {
+export function errorFields(error: Error): Record<string, unknown> {
   return { type: error.name, ...error, message: error.message, stack: error.stack };
 }

@@ -1,3 +1,4 @@
+import { artifactPlace } from "./artifact-place.js";
 import { OracleError } from "./errors.js";
 import { isSecretName } from "./secrets.js";
 
@@ -87,6 +88,14 @@ const oneOf = (about: string, fallback: string, words: string[]): Setting<string
   parse: (value) => words.find((word) => word === value.trim().toLowerCase()),
 });
 
+/** A folder, or a bucket with a prefix. `artifactPlace` reads it. */
+const artifactAddress = (about: string, fallback: string): Setting<string> => ({
+  about,
+  fallback,
+  right: "file:FOLDER or s3://BUCKET/PREFIX",
+  parse: (value) => (artifactPlace(value) ? value : undefined),
+});
+
 /** Every setting, once: the source for reading, help and documentation. Durations are in seconds. */
 export const settingsTable = {
   DATABASE_URL: databaseAddress("PostgreSQL 13 to 18; without it the embedded one is used"),
@@ -103,6 +112,7 @@ export const settingsTable = {
   HEALTH_PORT: wholeNumber("where a worker answers /healthz, /readyz and /metrics; 0: nowhere", 0, 0, 65_535),
   MAX_PAYLOAD_BYTES: wholeNumber("largest input or result, as JSON text", 1_048_576, 1024, 268_435_456),
   MAX_PAYLOAD_DEPTH: wholeNumber("deepest nesting of an input or result", 64, 1, 500),
+  ARTIFACTS: artifactAddress("where artifacts' bytes are kept", "file:.oracle-worker/artifacts"),
   LOG_LEVEL: oneOf("what is logged", "info", ["silent", "error", "warn", "info", "debug"]),
 } as const;
 

@@ -28,12 +28,8 @@ export interface JobContext<Input> {
   readonly log: JobLog;
   /** How far the work is, from 0 to 1; the latest is kept. Never waits for the database. */
   progress(fraction: number, message?: string, details?: JsonValue): void;
-  /** Keeps bytes, text or JSON with the attempt. Resolves when it is durable and recorded. */
-  artifact(
-    name: string,
-    content: JsonValue | Uint8Array,
-    options?: { mediaType?: string },
-  ): Promise<ArtifactRef>;
+  /** Keeps bytes, a stream of them, a text or JSON with the attempt. Resolves when it is durable and recorded. */
+  artifact(name: string, content: ArtifactSource, options?: { mediaType?: string }): Promise<ArtifactRef>;
   /** Runs once and is remembered: a later attempt gets the value, as JSON keeps it, without calling `fn`. */
   step<T>(name: string, fn: () => Promise<T> | T): Promise<T>;
   /** A call to the outside: recorded before it is made, so that it is neither made twice nor forgotten. */
@@ -46,11 +42,18 @@ export interface JobContext<Input> {
   snooze(seconds: number): never;
 }
 
+/** What an artifact is made of: a string is kept as text, anything else that is not bytes as JSON. */
+export type ArtifactSource = JsonValue | Uint8Array | AsyncIterable<Uint8Array>;
+
 /** Where an artifact is found again; fit to be part of a result. */
 export interface ArtifactRef {
   artifact_id: string;
   sha256: string;
   size: number;
+}
+
+export function isStream(content: ArtifactSource): content is AsyncIterable<Uint8Array> {
+  return typeof content === "object" && content !== null && Symbol.asyncIterator in content;
 }
 
 /** Who lets a plan pass: a person, or a function that says true to those that need none. */

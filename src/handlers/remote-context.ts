@@ -1,5 +1,5 @@
 import type { JsonValue } from "../core/json.js";
-import { type ArtifactRef, type JobContext, Snooze } from "./define.js";
+import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
 import { runEffect, runStep } from "./effects.js";
 import {
   type ArtifactContent,
@@ -62,12 +62,13 @@ export class RemoteContext {
           },
         }),
       artifact: async (name, content, options) => {
+        const sent = await toContent(content);
         const kept = await this.call((id) => ({
           artifact: {
             id,
             name,
             ...(options?.mediaType === undefined ? {} : { media_type: options.mediaType }),
-            ...toContent(content),
+            ...sent,
           },
         }));
         return kept as unknown as ArtifactRef;
@@ -101,7 +102,10 @@ function toFields(fields: Record<string, unknown>): Record<string, JsonValue> {
   }
 }
 
-function toContent(content: JsonValue | Uint8Array): ArtifactContent {
+async function toContent(content: ArtifactSource): Promise<ArtifactContent> {
   if (content instanceof Uint8Array) return { base64: Buffer.from(content).toString("base64") };
-  return { json: content };
+  if (!isStream(content)) return { json: content };
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  return { base64: Buffer.concat(chunks).toString("base64") };
 }

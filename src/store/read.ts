@@ -1,5 +1,5 @@
 import { OracleError } from "../core/errors.js";
-import type { Attempt, Job, Result, StoredError } from "../core/job.js";
+import type { Attempt, Job, Progress, Result, StoredError } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import type { AttemptStatus, JobState } from "../core/states.js";
 import { type Database, statement } from "./database.js";
@@ -26,10 +26,11 @@ const readAttempts = statement<{
   started_at: Date;
   ended_at: Date | null;
   late_output: JsonValue | null;
+  progress: (Omit<Progress, "at"> & { at: string }) | null;
 }>(
   "read-attempts",
   `SELECT attempt_id, attempt_no, status::text AS status, worker_id, handler_version, cause, error_json, started_at, ended_at,
-     late_output
+     late_output, progress
    FROM {schema}.attempts WHERE job_id = $1 ORDER BY attempt_no`,
 );
 
@@ -51,7 +52,7 @@ const readResult = statement<{
 
 const readArtifactHashes = statement<{ sha256: string }>(
   "read-artifact-hashes",
-  `SELECT sha256 FROM {schema}.artifacts WHERE attempt_id = $1`,
+  `SELECT sha256 FROM {schema}.artifacts WHERE job_id = $1 AND attempt_id = $2`,
 );
 
 const listJobs = statement<JobRow>(
@@ -95,6 +96,7 @@ export async function getAttempts(db: Database, jobId: string): Promise<Attempt[
     startedAt: row.started_at,
     endedAt: row.ended_at,
     lateOutput: row.late_output,
+    progress: row.progress && { ...row.progress, at: new Date(row.progress.at) },
   }));
 }
 
@@ -114,8 +116,8 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
   );
 }
 
-export async function getArtifactHashes(db: Database, attemptId: string): Promise<string[]> {
-  return (await db.query(readArtifactHashes, [attemptId])).map(({ sha256 }) => sha256);
+export async function getArtifactHashes(db: Database, jobId: string, attemptId: string): Promise<string[]> {
+  return (await db.query(readArtifactHashes, [jobId, attemptId])).map(({ sha256 }) => sha256);
 }
 
 export interface JobFilter {

@@ -7,7 +7,6 @@ import { secretsIn } from "../core/secrets.js";
 import { type JobContext, type JobDefinition, Snooze } from "../handlers/define.js";
 import { runEffect, runStep } from "../handlers/effects.js";
 import type { Runner } from "../handlers/runner.js";
-import { hideSecrets } from "./hide-secrets.js";
 import { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
 
@@ -75,7 +74,7 @@ export async function execute(
   const { lease } = attempt;
   const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
   try {
-    const context = makeContext(attempt, hideSecrets(services, lease), ledger);
+    const context = makeContext(attempt, services, ledger);
     const output = await runner.run({ lease, definition, context, recorder: ledger });
     if (ledger.used) await ledger.finish();
     return succeed(output, lease, definition, ledger, limits);
@@ -103,12 +102,13 @@ function makeContext(attempt: Attempt, services: AttemptServices, ledger: Ledger
     get signal() {
       return attempt.signal;
     },
-    log: services.log,
-    progress: services.progress,
-    artifact(...given) {
-      ledger.used = true;
-      return services.artifact(...given);
+    get log() {
+      return services.log;
     },
+    get progress() {
+      return services.progress;
+    },
+    artifact: (...given) => ledger.keep(() => services.artifact(...given)),
     step: (name, fn) => ledger.track(() => runStep(ledger.steps, name, fn)),
     effect: (options, fn) => ledger.track(() => runEffect(ledger.effects, options, fn, () => attempt.signal)),
     plan: (effects) => ledger.track(() => ledger.effects.plan(effects)),

@@ -1,4 +1,4 @@
-import { OracleError } from "../core/errors.js";
+import { LeaseLost, OracleError } from "../core/errors.js";
 import type { Lease } from "../core/job.js";
 import type { JobDefinition } from "../handlers/define.js";
 import type { Recorder } from "../handlers/recorder.js";
@@ -11,6 +11,7 @@ export class Ledger implements Recorder {
   /** Whether the job may have steps, effects or artifacts. */
   used: boolean;
   private readonly calls = new Set<Promise<unknown>>();
+  private readonly artifacts = new Set<Promise<unknown>>();
   private closed = false;
   private records: AttemptRecords | undefined;
   private stepLedger: StepLedger | undefined;
@@ -46,12 +47,14 @@ export class Ledger implements Recorder {
 
   /** Remembers a call for as long as it runs. Its rejection is the handler's to see, or nobody's: it crashes nothing. */
   track<T>(call: () => Promise<T>): Promise<T> {
-    if (this.closed) return Promise.reject(this.leftOpen());
-    const promise = call();
-    this.calls.add(promise);
-    const forget = () => this.calls.delete(promise);
-    promise.then(forget, forget);
-    return promise;
+    return this.closed ? Promise.reject(this.leftOpen()) : follow(this.calls, call());
+  }
+
+  /** The same for an artifact, which may be left to itself: the attempt's end waits for it, and its hash counts. */
+  keep<T>(call: () => Promise<T>): Promise<T> {
+    this.used = true;
+    const late = () => Promise.reject(new LeaseLost(this.lease.jobId, "its attempt has ended"));
+    return follow(this.artifacts, this.closed ? late() : call());
   }
 
   /** The handler has returned: throws what speaks against calling that a success. */
@@ -67,7 +70,7 @@ export class Ledger implements Recorder {
   /** Takes no more calls and waits for those under way: how they end is worth knowing, whatever became of the handler. */
   async quiet(): Promise<void> {
     this.closed = true;
-    await Promise.allSettled(this.calls);
+    await Promise.allSettled([...this.calls, ...this.artifacts]);
   }
 
   private open(): AttemptRecords {
@@ -80,4 +83,11 @@ export class Ledger implements Recorder {
     const message = "The handler ended while a step or an effect was still open: await every one of them.";
     return new OracleError("EFFECT_OPEN", message);
   }
+}
+
+function follow<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  set.add(promise);
+  const forget = () => set.delete(promise);
+  promise.then(forget, forget);
+  return promise;
 }

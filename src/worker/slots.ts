@@ -9,6 +9,7 @@ import type { Runners } from "../handlers/runners.js";
 import type { Claim } from "../store/claim.js";
 import { Attempt, type AttemptServices, execute, fail, type StopReason } from "./execute.js";
 import type { LeaseKeeper } from "./lease-keeper.js";
+import type { Reporter } from "./reporter.js";
 import type { Settler } from "./settler.js";
 
 /** Told what a supervisor must know when this process dies: which jobs run, and which process groups handlers have. */
@@ -25,6 +26,7 @@ export interface SlotOptions {
   limits: JsonLimits;
   runners: Runners;
   services: (lease: Lease) => AttemptServices;
+  reporter: Reporter;
   emit: WorkerEventListener;
   journal?: Journal | undefined;
 }
@@ -51,6 +53,8 @@ const DEFAULT_TIMEOUT_SECONDS = 3600;
 export class Slots {
   private readonly running = new Map<string, Attempt>();
   private waiting: { lease: Lease; claimId: string }[] = [];
+  /** Attempts that have ended and whose last words are being written. */
+  private reporting = 0;
   private averageMs = 1000;
   private closed = false;
 
@@ -67,11 +71,15 @@ export class Slots {
   }
 
   get quiet(): boolean {
-    return this.running.size === 0 && this.waiting.length === 0 && this.settler.pending === 0;
+    return this.running.size === 0 && this.waiting.length === 0 && this.unsettled === 0;
   }
 
   get runningJobIds(): string[] {
     return [...this.running.values()].map(({ lease }) => lease.jobId);
+  }
+
+  private get unsettled(): number {
+    return this.reporting + this.settler.pending;
   }
 
   /** Free slots that nothing waits for. */
@@ -82,7 +90,7 @@ export class Slots {
   /** How many jobs to ask for: free slots, and ahead of them as many as short jobs will use up at once. */
   room(): number {
     const { concurrency } = this.options;
-    if (this.closed || this.settler.pending > UNSETTLED_MOST) return 0;
+    if (this.closed || this.unsettled > UNSETTLED_MOST) return 0;
     const ahead = Math.min(
       PREFETCH_MOST,
       Math.floor((concurrency * PREFETCH_MS) / Math.max(0.05, this.averageMs)),
@@ -192,10 +200,22 @@ export class Slots {
     const ms = performance.now() - attempt.startedAt;
     this.averageMs += (ms - this.averageMs) * 0.05;
     this.options.journal?.ended(lease.jobId);
-    this.settle(attempt, outcome, ms / 1000);
+    this.settleReported(attempt, outcome, ms / 1000);
     if (this.closed) return;
     this.startWaiting();
     if (this.room() > 0) this.events.onRoom();
+  }
+
+  /** What the attempt has said is written first: its outcome closes the fence. Most have said nothing. */
+  private settleReported(attempt: Attempt, outcome: Outcome, seconds: number): void {
+    const written = this.options.reporter.finish(attempt.lease.attemptId);
+    if (written) {
+      this.reporting++;
+      void written.then(() => {
+        this.reporting--;
+        this.settle(attempt, outcome, seconds);
+      });
+    } else this.settle(attempt, outcome, seconds);
   }
 
   private settle(
@@ -209,7 +229,7 @@ export class Slots {
       if (state)
         emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
       else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
-      if (this.settler.pending === 0) this.events.onSettled();
+      if (this.unsettled === 0) this.events.onSettled();
     });
   }
 

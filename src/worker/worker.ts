@@ -294,7 +294,7 @@ export class Worker {
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
     await this.options.runners.close();
-    await Promise.all([this.listener.stop(), this.keeper.stop()]);
+    await Promise.all([this.listener.stop(), this.keeper.stop(), this.options.reporter.close()]);
     await this.db.close();
     emit({ event: "worker.stopped", workerId, handedBack, abandoned: this.slots.runningCount });
   }
