@@ -186,7 +186,10 @@ describe("what a program gets", () => {
     const before = { ...process.env };
     Object.assign(process.env, secrets);
     try {
-      const names = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"].filter((name) => process.env[name]);
+      const inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"].filter(
+        (name) => process.env[name],
+      );
+      const names = [...inherited, "PYTHONPATH"];
       expect((await bench.run("program", { how: "environment" })).result).toEqual(names.sort());
       expect((await bench.run("allowed", { how: "environment" })).result).toEqual(
         [...names, "ORACLE_TEST_ALLOWED"].sort(),

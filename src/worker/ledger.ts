@@ -10,8 +10,8 @@ import { StepLedger } from "./step-ledger.js";
 export class Ledger implements Recorder {
   /** Whether the job may have steps, effects or artifacts. */
   used: boolean;
-  private readonly calls = new Set<Promise<unknown>>();
-  private readonly artifacts = new Set<Promise<unknown>>();
+  private calls: Set<Promise<unknown>> | undefined;
+  private artifacts: Set<Promise<unknown>> | undefined;
   private closed = false;
   private records: AttemptRecords | undefined;
   private stepLedger: StepLedger | undefined;
@@ -47,19 +47,22 @@ export class Ledger implements Recorder {
 
   /** Remembers a call for as long as it runs. Its rejection is the handler's to see, or nobody's: it crashes nothing. */
   track<T>(call: () => Promise<T>): Promise<T> {
-    return this.closed ? Promise.reject(this.leftOpen()) : follow(this.calls, call());
+    if (this.closed) return Promise.reject(this.leftOpen());
+    this.calls ??= new Set();
+    return follow(this.calls, call());
   }
 
   /** The same for an artifact, which may be left to itself: the attempt's end waits for it, and its hash counts. */
   keep<T>(call: () => Promise<T>): Promise<T> {
     this.used = true;
     const late = () => Promise.reject(new LeaseLost(this.lease.jobId, "its attempt has ended"));
+    this.artifacts ??= new Set();
     return follow(this.artifacts, this.closed ? late() : call());
   }
 
   /** The handler has returned: throws what speaks against calling that a success. */
   async finish(): Promise<void> {
-    const dangling = this.calls.size > 0;
+    const dangling = (this.calls?.size ?? 0) > 0;
     await this.quiet();
     if (dangling) throw this.leftOpen();
     const unfinished = this.effectLedger?.unfinished();
@@ -70,7 +73,7 @@ export class Ledger implements Recorder {
   /** Takes no more calls and waits for those under way: how they end is worth knowing, whatever became of the handler. */
   async quiet(): Promise<void> {
     this.closed = true;
-    await Promise.allSettled([...this.calls, ...this.artifacts]);
+    await Promise.allSettled([...(this.calls ?? []), ...(this.artifacts ?? [])]);
   }
 
   private open(): AttemptRecords {

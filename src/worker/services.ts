@@ -5,7 +5,7 @@ import { toLooseJsonText } from "../core/json-loose.js";
 import { redactText } from "../core/redact.js";
 import { secretsIn } from "../core/secrets.js";
 import { AttemptReport } from "./attempt-report.js";
-import type { AttemptServices } from "./execute.js";
+import type { AttemptServices } from "./context.js";
 import type { ArtifactKeeper } from "./keep-artifact.js";
 import type { Records } from "./records.js";
 import type { Reporter } from "./reporter.js";
