@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { counted, moment, name, role, tenantQuery, uuid, whole } from "./common.js";
+
+export const queue = z.object({
+  queue: z.string(),
+  paused: z.boolean(),
+  ageing_seconds: z.number().nullable(),
+  ready: counted,
+  running: z.int(),
+  oldest_ready_at: moment.nullable(),
+});
+export const queues = whole(queue);
+
+export const worker = z.object({
+  worker_id: z.string(),
+  host: z.string(),
+  pid: z.int(),
+  version: z.string(),
+  alive: z.boolean(),
+  draining: z.boolean(),
+  concurrency: z.int(),
+  running: z.int(),
+  queues: z.array(z.string()),
+  types: z.array(z.string()),
+  started_at: moment,
+  seen_at: moment,
+});
+export const workers = whole(worker);
+
+export const tenant = z.object({
+  tenant_id: z.string(),
+  weight: z.number(),
+  max_running: z.int().nullable(),
+  rate_per_second: z.number().nullable(),
+  created_at: moment.nullable(),
+});
+export const tenants = whole(tenant);
+const tenantLimits = {
+  weight: z.number().min(0.01).max(1000).optional(),
+  max_running: z.int().min(0).max(1_000_000).nullable().optional(),
+  rate_per_second: z.number().min(0.001).max(1_000_000).nullable().optional(),
+};
+export const newTenant = z.strictObject({ tenant_id: name, ...tenantLimits });
+export const tenantChange = z.strictObject(tenantLimits);
+
+/** A token without its secret, which is shown once, when it is made. */
+export const token = z.object({
+  token_id: uuid,
+  tenant_id: z.string().nullable().describe("null: all tenants"),
+  role,
+  note: z.string().nullable(),
+  created_at: moment,
+  last_used_at: moment.nullable(),
+  revoked_at: moment.nullable(),
+});
+export const tokens = whole(token);
+export const tokenQuery = z.strictObject(tenantQuery);
+export const newToken = z.strictObject({
+  tenant_id: name.nullable(),
+  role,
+  note: z.string().min(1).max(200).optional(),
+});
+export const mintedToken = token.extend({ token: z.string() });
+
+export const session = z.object({
+  role,
+  tenant_id: z.string().nullable().describe("null: all tenants"),
+  via: z.enum(["bearer", "cookie"]),
+  dev: z.boolean().describe("served by `dev`: the crash button works"),
+  version: z.string(),
+});
+
+/** A token, or the one-time code of a login address; either becomes a cookie. */
+export const login = z.union([
+  z.strictObject({ token: z.string().min(1).max(500) }),
+  z.strictObject({ code: z.string().min(1).max(200) }),
+]);
+
+export const setting = z.object({
+  name: z.string(),
+  about: z.string(),
+  value: z.string().nullable().describe("as text; passwords are left out"),
+  is_default: z.boolean(),
+});
+export const settings = whole(setting);
+
+export const crashed = z.object({ pid: z.int(), worker_id: z.string(), job_id: uuid.nullable() });

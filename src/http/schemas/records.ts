@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { attemptStatuses } from "../../core/states.js";
+import {
+  cursor,
+  json,
+  limit,
+  moment,
+  page,
+  sha256,
+  storedError,
+  tenantQuery,
+  uuid,
+  whole,
+} from "./common.js";
+
+export const attempt = z.object({
+  attempt_id: uuid,
+  attempt_no: z.int(),
+  status: z.enum(attemptStatuses),
+  worker_id: z.string(),
+  handler_version: z.string().nullable(),
+  cause: z.string().nullable(),
+  error: storedError.nullable(),
+  started_at: moment,
+  ended_at: moment.nullable(),
+  late_output: json.describe("what an attempt brought that had lost its lease; null for others"),
+});
+export const attempts = whole(attempt);
+
+export const result = z.object({
+  job_id: uuid,
+  attempt_id: uuid,
+  result: json,
+  content_hash: sha256,
+  result_schema_version: z.int(),
+  created_at: moment,
+});
+
+/** Hashes computed anew from what is stored. */
+export const verification = z.object({
+  job_id: uuid,
+  verified: z.boolean(),
+  checks: z.array(
+    z.object({ name: z.string(), stored: z.string(), computed: z.string(), matches: z.boolean() }),
+  ),
+});
+
+export const logLine = z.object({
+  log_id: z.string(),
+  attempt_no: z.int(),
+  at: moment,
+  level: z.enum(["debug", "info", "warn", "error"]),
+  message: z.string(),
+  fields: json,
+});
+export const logQuery = z.strictObject({
+  attempt: z.int().min(1).max(2_147_483_647).optional(),
+  cursor: cursor.optional(),
+  limit: z.int().min(1).max(1000).default(200),
+});
+export const logs = page(logLine);
+
+export const step = z.object({
+  name: z.string(),
+  attempt_no: z.int(),
+  value: json.describe("null when it lies in an artifact"),
+  value_hash: z.string().nullable(),
+  artifact_sha256: sha256.nullable(),
+  created_at: moment,
+});
+export const steps = whole(step);
+
+export const effectStates = ["PLANNED", "DISPATCHED", "CONFIRMED", "FAILED", "IN_DOUBT"] as const;
+export const effectKinds = ["idempotent", "reconcilable", "unsafe"] as const;
+
+export const effect = z.object({
+  effect_id: uuid,
+  job_id: uuid,
+  tenant_id: z.string(),
+  job_type: z.string(),
+  name: z.string(),
+  key: z.string().describe("the idempotency key that was minted for it"),
+  kind: z.enum(effectKinds),
+  state: z.enum(effectStates),
+  attempt_no: z.int(),
+  request: json,
+  outcome: json.describe("what came back; null while there is nothing"),
+  evidence: z.string().nullable().describe("why a person settled it so"),
+  created_at: moment,
+  updated_at: moment,
+});
+export const effects = whole(effect);
+export const effectQuery = z.strictObject({
+  state: z.enum(effectStates).optional(),
+  ...tenantQuery,
+  cursor: cursor.optional(),
+  limit,
+});
+export const effectPage = page(effect);
+
+export const resolve = z.strictObject({
+  outcome: z
+    .enum(["confirmed", "failed", "retry"])
+    .describe("it happened; it did not and the job fails with it; it did not and may be sent again"),
+  evidence: z.string().min(1).max(2000),
+});
+
+export const reject = z.strictObject({ why: z.string().min(1).max(2000) });
+
+export const artifact = z.object({
+  artifact_id: uuid,
+  attempt_no: z.int(),
+  name: z.string().nullable(),
+  type: z.string().describe("what it is for, such as log, prompt or result"),
+  media_type: z.string().nullable(),
+  sha256,
+  size: z.int(),
+  created_at: moment,
+});
+export const artifacts = whole(artifact);
