@@ -10,7 +10,7 @@ import type { schemas } from "./schemas.js";
 
 export type JobJson = z.output<typeof jobs.job>;
 export type JobWithInputJson = z.output<typeof jobs.jobWithInput>;
-export type ProgressJson = z.output<typeof jobs.progress>;
+export type ProgressJson = z.output<typeof records.progress>;
 export type EnqueuedJson = z.output<typeof jobs.enqueued>;
 export type BulkLine = z.input<typeof jobs.bulkLine>;
 export type BulkAnswer = z.output<typeof jobs.bulkAnswer>;

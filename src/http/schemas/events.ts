@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { jobWithInput, progress, state } from "./jobs.js";
-import { attempt, logLine, result } from "./records.js";
+import { jobWithInput, state } from "./jobs.js";
+import { attempt, logLine, progress, result } from "./records.js";
 
 /** What `GET /jobs/:id/events` sends: the name of each event and the JSON of its `data`. */
 export const jobEvents = {

@@ -48,7 +48,7 @@ export const token = z.object({
   token_id: uuid,
   tenant_id: z.string().nullable().describe("null: all tenants"),
   role,
-  note: z.string().nullable(),
+  name: z.string().nullable(),
   created_at: moment,
   last_used_at: moment.nullable(),
   revoked_at: moment.nullable(),
@@ -58,7 +58,7 @@ export const tokenQuery = z.strictObject(tenantQuery);
 export const newToken = z.strictObject({
   tenant_id: name.nullable(),
   role,
-  note: z.string().min(1).max(200).optional(),
+  name: name.optional(),
 });
 export const mintedToken = token.extend({ token: z.string() });
 

@@ -12,6 +12,7 @@ import {
   tenantQuery,
   uuid,
 } from "./common.js";
+import { progress } from "./records.js";
 
 export const state = z.enum(jobStates);
 
@@ -45,15 +46,7 @@ export const job = z.object({
   error: storedError.nullable().describe("the last attempt's; null once the job succeeded"),
 });
 
-/** What the running attempt last reported. */
-export const progress = z.object({
-  attempt_no: z.int(),
-  at: moment,
-  fraction: z.number().nullable(),
-  message: z.string().nullable(),
-  data: json,
-});
-
+/** `progress` is the current attempt's. */
 export const jobWithInput = job.extend({ input: json, progress: progress.nullable() });
 
 const submission = {

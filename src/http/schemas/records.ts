@@ -13,6 +13,15 @@ import {
   whole,
 } from "./common.js";
 
+/** What a running attempt last reported. */
+export const progress = z.object({
+  attempt_no: z.int(),
+  at: moment,
+  fraction: z.number().describe("from 0 to 1"),
+  message: z.string().nullable(),
+  details: json,
+});
+
 export const attempt = z.object({
   attempt_id: uuid,
   attempt_no: z.int(),
@@ -24,6 +33,7 @@ export const attempt = z.object({
   started_at: moment,
   ended_at: moment.nullable(),
   late_output: json.describe("what an attempt brought that had lost its lease; null for others"),
+  progress: progress.nullable().describe("its latest word on how far it is"),
 });
 export const attempts = whole(attempt);
 
@@ -45,11 +55,12 @@ export const verification = z.object({
   ),
 });
 
+/** Attempt and number together order a job's lines. */
 export const logLine = z.object({
-  log_id: z.string(),
   attempt_no: z.int(),
+  seq: z.int(),
   at: moment,
-  level: z.enum(["debug", "info", "warn", "error"]),
+  level: z.enum(["info", "warn", "error"]),
   message: z.string(),
   fields: json,
 });
@@ -110,9 +121,9 @@ export const reject = z.strictObject({ why: z.string().min(1).max(2000) });
 export const artifact = z.object({
   artifact_id: uuid,
   attempt_no: z.int(),
-  name: z.string().nullable(),
-  type: z.string().describe("what it is for, such as log, prompt or result"),
-  media_type: z.string().nullable(),
+  name: z.string(),
+  type: z.enum(["json", "text", "bytes"]),
+  media_type: z.string(),
   sha256,
   size: z.int(),
   created_at: moment,
