@@ -41,7 +41,8 @@ export const result = z.object({
   job_id: uuid,
   attempt_id: uuid,
   result: json,
-  content_hash: sha256,
+  content_hash: z.string(),
+  provenance_hash: z.string().nullable(),
   result_schema_version: z.int(),
   created_at: moment,
 });
@@ -73,32 +74,41 @@ export const logs = page(logLine);
 
 export const step = z.object({
   name: z.string(),
-  attempt_no: z.int(),
-  value: json.describe("null when it lies in an artifact"),
-  value_hash: z.string().nullable(),
-  artifact_sha256: sha256.nullable(),
+  seq: z.int(),
+  attempt_no: z.int().describe("0: taken over from the job that this one replays"),
+  value: json.describe("null where it is kept as an artifact"),
+  value_hash: sha256,
+  artifact_id: uuid.nullable(),
   created_at: moment,
 });
 export const steps = whole(step);
 
 export const effectStates = ["PLANNED", "DISPATCHED", "CONFIRMED", "FAILED", "IN_DOUBT"] as const;
-export const effectKinds = ["idempotent", "reconcilable", "unsafe"] as const;
+export const effectKinds = ["database", "idempotent", "reconcilable", "unsafe"] as const;
 
 export const effect = z.object({
   effect_id: uuid,
   job_id: uuid,
   tenant_id: z.string(),
-  job_type: z.string(),
   name: z.string(),
-  key: z.string().describe("the idempotency key that was minted for it"),
-  kind: z.enum(effectKinds),
+  kind: z.enum(effectKinds).describe("database: committed together with the result"),
   state: z.enum(effectStates),
-  attempt_no: z.int(),
+  idempotency_key: z.string().describe("what the other side was given"),
   request: json,
-  outcome: json.describe("what came back; null while there is nothing"),
-  evidence: z.string().nullable().describe("why a person settled it so"),
-  created_at: moment,
-  updated_at: moment,
+  request_hash: sha256,
+  response: json.describe("null until it is CONFIRMED"),
+  response_hash: sha256.nullable(),
+  error: storedError.nullable(),
+  attempt_no: z.int().describe("of the attempt that planned it or sent it last"),
+  dispatches: z.int(),
+  planned_at: moment,
+  approved_at: moment.nullable(),
+  dispatched_at: moment.nullable(),
+  settled_at: moment.nullable(),
+  in_doubt_at: moment.nullable(),
+  approved_by: z.string().nullable(),
+  resolved_by: z.string().nullable(),
+  evidence: z.string().nullable().describe("how the person who resolved it knew"),
 });
 export const effects = whole(effect);
 export const effectQuery = z.strictObject({
@@ -113,7 +123,8 @@ export const resolve = z.strictObject({
   outcome: z
     .enum(["confirmed", "failed", "retry"])
     .describe("it happened; it did not and the job fails with it; it did not and may be sent again"),
-  evidence: z.string().min(1).max(2000),
+  evidence: z.string().min(1).max(2000).describe("how you know"),
+  response: json.optional().describe("with confirmed: what the handler shall get"),
 });
 
 export const reject = z.strictObject({ why: z.string().min(1).max(2000) });

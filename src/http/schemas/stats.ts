@@ -13,7 +13,6 @@ const percentiles = z
 
 const bucket = z.object({
   at: moment.describe("when the bucket begins"),
-  submitted: z.int(),
   succeeded: z.int(),
   failed: z.int().describe("attempts that failed, by whatever cause"),
   failures: z.record(z.string(), z.int()).describe("the same, by error code"),
@@ -23,7 +22,7 @@ const bucket = z.object({
 
 export const statsQuery = z.strictObject({
   ...tenantQuery,
-  window: z.enum(["5m", "15m", "1h", "6h", "24h", "7d"]).default("1h"),
+  window: z.enum(["5m", "15m", "1h", "6h", "24h"]).default("1h"),
 });
 
 export const stats = z.object({
