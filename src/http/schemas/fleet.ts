@@ -27,21 +27,34 @@ export const worker = z.object({
 });
 export const workers = whole(worker);
 
-export const tenant = z.object({
+/** So many in so many seconds. */
+const rate = z.strictObject({ count: z.int().min(1).max(1_000_000), seconds: z.int().min(1).max(86_400) });
+
+/** What a tenant may do; null is no limit. */
+const tenantLimits = z.strictObject({
+  weight: z.int().min(1).max(1000).describe("its share of a queue against the others'"),
+  max_running: z.int().min(0).max(1_000_000).nullable(),
+  max_waiting: z.int().min(0).max(1_000_000).nullable().describe("beyond them submissions are refused"),
+  start_rate: rate.nullable().describe("jobs beyond it wait"),
+  enqueue_rate: rate.nullable().describe("submissions beyond it are refused"),
+  retention_seconds: z.number().min(1).max(3_155_760_000).nullable().describe("null: as long as everybody's"),
+});
+
+/** A tenant's limits, what waits and runs now, and what it has used in the last day. */
+export const tenant = tenantLimits.extend({
   tenant_id: z.string(),
-  weight: z.number(),
-  max_running: z.int().nullable(),
-  rate_per_second: z.number().nullable(),
-  created_at: moment.nullable(),
+  created_at: moment.nullable().describe("null: it has no settings of its own"),
+  waiting: z.int(),
+  running: z.int(),
+  jobs: z.int(),
+  succeeded: z.int(),
+  attempts: z.int(),
+  run_seconds: z.number(),
+  bytes: z.int(),
 });
 export const tenants = whole(tenant);
-const tenantLimits = {
-  weight: z.number().min(0.01).max(1000).optional(),
-  max_running: z.int().min(0).max(1_000_000).nullable().optional(),
-  rate_per_second: z.number().min(0.001).max(1_000_000).nullable().optional(),
-};
-export const newTenant = z.strictObject({ tenant_id: name, ...tenantLimits });
-export const tenantChange = z.strictObject(tenantLimits);
+export const tenantChange = tenantLimits.partial();
+export const newTenant = tenantChange.extend({ tenant_id: name });
 
 /** A token without its secret, which is shown once, when it is made. */
 export const token = z.object({
