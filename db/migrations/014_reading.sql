@@ -1,10 +1,11 @@
 -- What people look at: lists by any filter, and what has been going on. docs/decisions/0014-listing-jobs.md
 
--- Workers see every tenant. A server may answer somebody who does; like the tenant, it says so for one transaction.
+-- Workers see every tenant. A server may answer somebody who does; like the tenant, it says so for one transaction, in
+-- which it can look but not change: a change is made for one tenant.
 CREATE FUNCTION {schema}.sees_every_tenant() RETURNS boolean
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(current_setting('{schema}.every_tenant', true), '') = 'on'
-    OR pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), '{role}_worker', 'USAGE')
+LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT {schema}.caller_has('{role}_worker')
+    OR ({schema}.caller_has('{role}_server') AND current_setting('{schema}.every_tenant', true) = 'on')
 $$;
 
 -- Tenant, type and queue of a job never change, so this index costs one insert in a job's life. The groups in front
@@ -69,8 +70,8 @@ BEGIN
     SELECT p.tablename FROM pg_catalog.pg_policies p
     WHERE p.schemaname = '{schema}' AND p.policyname = 'own_rows' ORDER BY 1
   LOOP
-    EXECUTE format('CREATE POLICY every_row ON {schema}.%I TO {role}_server '
-      'USING ((SELECT {schema}.sees_every_tenant()))', name);
+    EXECUTE format('CREATE POLICY every_row ON {schema}.%I FOR SELECT TO {role}_server '
+      'USING ((SELECT {schema}.sees_every_tenant() AND {schema}.current_tenant() IS NULL))', name);
   END LOOP;
 END
 $$;
@@ -106,6 +107,80 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION {schema}.sees_every_tenant, {schema}.running_jobs, {schema}.waiting_jobs FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION {schema}.sees_every_tenant, {schema}.running_jobs, {schema}.waiting_jobs
-  TO {role}_worker, {role}_server;
+-- Ready jobs that the caller may see, by queue, counted up to a bound, and how long the first of them has been ready.
+CREATE FUNCTION {schema}.queue_depths(most integer)
+RETURNS TABLE (queue_name text, ready integer, oldest_ready_at timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  every constant boolean := {schema}.sees_every_tenant();
+  tenant constant text := {schema}.current_tenant();
+  queue text;
+BEGIN
+  LOOP
+    SELECT r.queue_name INTO queue FROM {schema}.ready_jobs r
+    WHERE r.queue_name > coalesce(queue, '') ORDER BY r.queue_name LIMIT 1;
+    EXIT WHEN NOT FOUND;
+    IF every THEN
+      RETURN QUERY SELECT queue, count(*)::integer, min(f.ready_at) FROM (
+        SELECT r.ready_at FROM {schema}.ready_jobs r WHERE r.queue_name = queue LIMIT most) f;
+    ELSE
+      RETURN QUERY SELECT queue, count(*)::integer, min(f.ready_at) FROM (
+        SELECT r.ready_at FROM {schema}.ready_jobs r
+        WHERE r.queue_name = queue AND r.tenant_id = tenant LIMIT most) f HAVING count(*) > 0;
+    END IF;
+  END LOOP;
+END
+$$;
+
+-- Some ready jobs of each queue that the caller may see, from the heads on.
+CREATE FUNCTION {schema}.ready_sample(most integer) RETURNS SETOF uuid
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+DECLARE
+  every constant boolean := {schema}.sees_every_tenant();
+  tenant constant text := {schema}.current_tenant();
+  queue text;
+BEGIN
+  LOOP
+    SELECT r.queue_name INTO queue FROM {schema}.ready_jobs r
+    WHERE r.queue_name > coalesce(queue, '') ORDER BY r.queue_name LIMIT 1;
+    EXIT WHEN NOT FOUND;
+    IF every THEN
+      RETURN QUERY SELECT r.job_id FROM {schema}.ready_jobs r WHERE r.queue_name = queue LIMIT most;
+    ELSE
+      RETURN QUERY SELECT r.job_id FROM {schema}.ready_jobs r
+        WHERE r.queue_name = queue AND r.tenant_id = tenant LIMIT most;
+    END IF;
+  END LOOP;
+END
+$$;
+
+-- How many jobs that the caller may see wait for their time, counted up to a bound of timers.
+CREATE FUNCTION {schema}.count_delayed(most integer, OUT delayed integer, OUT looked integer)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT (count(*) FILTER (WHERE t.kind = 'run' AND (
+      (SELECT {schema}.sees_every_tenant()) OR t.tenant_id = (SELECT {schema}.current_tenant()))))::integer,
+    count(*)::integer
+  FROM (SELECT kind, tenant_id FROM {schema}.timers LIMIT most) t
+$$;
+
+REVOKE ALL ON FUNCTION {schema}.sees_every_tenant, {schema}.running_jobs, {schema}.waiting_jobs,
+  {schema}.queue_depths, {schema}.ready_sample, {schema}.count_delayed FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION {schema}.sees_every_tenant, {schema}.running_jobs, {schema}.waiting_jobs,
+  {schema}.queue_depths, {schema}.ready_sample, {schema}.count_delayed TO {role}_worker, {role}_server;
+
+-- A server that others can reach must have somebody to let in.
+CREATE FUNCTION {schema}.has_tokens() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM {schema}.tokens t WHERE t.revoked_at IS NULL)
+$$;
+REVOKE ALL ON FUNCTION {schema}.has_tokens FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION {schema}.has_tokens TO {role}_server;
+
+-- Whoever sees every tenant may pause a queue.
+GRANT INSERT, UPDATE ON {schema}.queues TO {role}_server;
+GRANT EXECUTE ON FUNCTION {schema}.wake TO {role}_server;

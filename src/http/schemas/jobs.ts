@@ -8,6 +8,7 @@ import {
   moment,
   name,
   page,
+  problem,
   storedError,
   tenantQuery,
   uuid,
@@ -80,16 +81,14 @@ export const enqueued = z.object({
 /** One answer per line of a bulk enqueue; the last line of the stream has neither `line` nor job. */
 export const bulkAnswer = z.union([
   z.object({ line: z.int(), job_id: uuid, created: z.boolean() }),
-  z.object({
-    line: z.int(),
-    error: z.object({ code: z.string(), message: z.string(), field: z.string().optional() }),
-  }),
+  z.object({ line: z.int(), error: problem.shape.error }),
   z.object({
     done: z.boolean().describe("false: the stream broke off; what `stored` counts is stored"),
     lines: z.int(),
     stored: z.int(),
     joined: z.int(),
     failed: z.int(),
+    error: problem.shape.error.optional().describe("why it broke off"),
   }),
 ]);
 
@@ -122,16 +121,21 @@ export const jobQuery = z.strictObject({ ...filters, ...tenantQuery, cursor: cur
  */
 export const jobPage = page(job).extend({ searched_until: moment.nullable() });
 
-/** Which jobs a bulk command means: ids, or a filter. With `dry_run` it only counts. */
+/**
+ * Which jobs a bulk command means: `ids`, or a filter with at least `state` or `held`. With `dry_run` it only counts;
+ * otherwise it changes up to a thousand, and `next` continues where it stopped.
+ */
 export const bulkChange = z.strictObject({
   ...filters,
   ids: z.array(uuid).min(1).max(1000).optional(),
   dry_run: z.boolean().default(false),
+  cursor: cursor.optional(),
 });
 
 export const bulkChanged = z.object({
-  matched: counted,
-  changed: z.int().describe("0 with dry_run; call again while matched.more"),
+  matched: counted.describe("with dry_run all that match, otherwise those this call looked at"),
+  changed: z.int(),
+  next: z.string().nullable(),
 });
 
 export const replay = z.strictObject({

@@ -29,7 +29,6 @@ export const stats = z.object({
   at: moment,
   window_seconds: z.int(),
   bucket_seconds: z.int(),
-  complete: z.boolean().describe("false: so much happened that the figures are of a part"),
   waiting: z.object({
     ready: counted,
     delayed: counted,
