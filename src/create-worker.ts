@@ -9,6 +9,7 @@ import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
 import type { Database } from "./store/database.js";
 import { version } from "./version.js";
+import { ActivityRecorder } from "./worker/activity.js";
 import { ArtifactKeeper } from "./worker/keep-artifact.js";
 import { Records } from "./worker/records.js";
 import { Reporter } from "./worker/reporter.js";
@@ -56,7 +57,11 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
   const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
   const records = new Records(database, limits);
-  const emit = options.onEvent ?? (() => {});
+  const activity = new ActivityRecorder(database, workerId);
+  const emit: WorkerEventListener = (event) => {
+    activity.hear(event);
+    options.onEvent?.(event);
+  };
   const reporter = openReporter(database, workerId, emit);
   const parts = {
     reporter,
@@ -93,6 +98,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     services: (lease) => new LeaseServices(lease, parts),
     reporter,
     emit,
+    activity,
     journal,
     dispatcher: oracle.dispatcher,
   });

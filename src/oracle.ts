@@ -22,20 +22,13 @@ import { cancel, retry, retryAll } from "./store/control.js";
 import { Database, type SqlClient } from "./store/database.js";
 import { type Enqueued, enqueue, type NewJob } from "./store/enqueue.js";
 import { checkFork } from "./store/fork.js";
+import { type JobFilter, type JobPage, list, type Paging } from "./store/list.js";
 import { getEffects } from "./store/list-effects.js";
 import { getLogs, type LogPage } from "./store/logs.js";
 import { migrate } from "./store/migrate.js";
 import { approve, reject } from "./store/plan.js";
 import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.js";
-import {
-  checkJobId,
-  getAttempts,
-  getJob,
-  getResult,
-  type JobFilter,
-  list,
-  requireJob,
-} from "./store/read.js";
+import { checkJobId, getAttempts, getJob, getResult, requireJob } from "./store/read.js";
 import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
 import { Waiter } from "./store/wait.js";
@@ -161,7 +154,7 @@ export class Oracle {
     return getJob(this.db, jobId);
   }
 
-  list(filter: JobFilter = {}): Promise<{ items: Job[]; next: string | null }> {
+  list(filter: JobFilter & Paging = {}): Promise<JobPage> {
     return list(this.db, filter);
   }
 

@@ -5,7 +5,7 @@ import type { WorkerEvent } from "../dist/core/events.js";
 import { checkSchema } from "../dist/store/check-schema.js";
 import { Database } from "../dist/store/database.js";
 import { withOwner } from "../dist/store/owner.js";
-import { list } from "../dist/store/read.js";
+import { list } from "../dist/store/list.js";
 import { createToken, verifyToken } from "../dist/store/tokens.js";
 import { echo } from "./support/jobs.js";
 import { type TestLogin, useLogins } from "./support/logins.js";

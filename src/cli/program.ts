@@ -14,6 +14,7 @@ import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
 import * as pythonPath from "./python-path.js";
 import * as queues from "./queues.js";
+import * as serve from "./serve.js";
 import * as tenants from "./tenants.js";
 import * as verify from "./verify.js";
 import * as work from "./work.js";
@@ -22,6 +23,7 @@ import * as work from "./work.js";
 const commands = [
   dev,
   work,
+  serve,
   migrate,
   enqueue,
   jobs,

@@ -12,6 +12,8 @@ export interface SuperviseOptions {
   processes: number;
   handlers?: string | undefined;
   drain?: boolean;
+  /** Also serves the job types of demonstrations. */
+  demo?: boolean;
   onReady?: (workerId: string) => void;
 }
 
@@ -28,6 +30,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
         settings,
         handlers: options.handlers,
         drain: options.drain ?? false,
+        demo: options.demo ?? false,
       };
       return { ...process.env, ORACLE_WORKER_CHILD: JSON.stringify(orders) };
     },

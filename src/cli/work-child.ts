@@ -8,6 +8,7 @@ import { loadHandlers } from "../handlers/load.js";
 import { createLogger, jobLog, logEvents } from "../observe/log.js";
 import { WorkerMetrics } from "../observe/metrics.js";
 import { pipeJournal } from "../worker/journal.js";
+import { demoSlow } from "./demo-handlers.js";
 import { exitCodeOf, printError } from "./errors.js";
 import { untilReachable } from "./open.js";
 
@@ -17,6 +18,7 @@ export interface ChildOrders {
   settings: Partial<Record<SettingName, string>>;
   handlers: string | undefined;
   drain: boolean;
+  demo: boolean;
 }
 
 /** How long a new process waits for a database that does not answer. */
@@ -28,7 +30,8 @@ async function main(): Promise<void> {
   delete process.env.ORACLE_WORKER_CHILD;
   const settings = readSettings(orders.settings);
   const logger = createLogger(settings.LOG_LEVEL);
-  const jobs = [summarizeText, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
+  const builtIn = orders.demo ? [summarizeText, demoSlow] : [summarizeText];
+  const jobs = [...builtIn, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
   const dispatcher = settings.REDIS_URL
     ? await openRedis(settings.REDIS_URL, settings.ORACLE_SCHEMA)
     : undefined;

@@ -61,6 +61,10 @@ export const errorCodes = {
   CHECK_FAILED: "doctor found something that is wrong",
   ARTIFACT_NOT_FOUND: "there is no artifact with that name, digest or id",
   ARTIFACT_STORE: "the artifact store cannot be read or written",
+  UNAUTHENTICATED: "the call carries no token, or one that is unknown or revoked",
+  FORBIDDEN: "the token does not allow this call",
+  NOT_FOUND: "there is nothing at that address",
+  ADDRESS_REFUSED: "the server cannot or may not listen at that address",
   VERIFY_FAILED: "a recomputed hash differs from the stored one",
   INTERNAL: "a fault in oracle-worker itself",
 } as const;

@@ -56,6 +56,11 @@ const actForTenant = statement<never>(
   `SELECT set_config('role', '{schema}_server', true), set_config('{schema}.tenant_id', $1, true)`,
 );
 
+const actForEveryTenant = statement<never>(
+  "act-for-every-tenant",
+  `SELECT set_config('role', '{schema}_server', true), set_config('{schema}.every_tenant', 'on', true)`,
+);
+
 /** A client-side deadline on every call: a half-open connection would otherwise be waited for without end. */
 const CALL_TIMEOUT_MS = 30_000;
 
@@ -176,10 +181,19 @@ export class Database {
    * transaction, sees that tenant's rows only, and is undone if `work` throws.
    */
   async asTenant<T>(tenantId: string, work: (db: Database) => Promise<T>): Promise<T> {
+    return this.acting(actForTenant, [checkTenantId(tenantId)], work);
+  }
+
+  /** The same for somebody who sees every tenant. It can look but not change: a change is made for one tenant. */
+  async asEveryTenant<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    return this.acting(actForEveryTenant, [], work);
+  }
+
+  private acting<T>(as: Statement<never>, values: unknown[], work: (db: Database) => Promise<T>): Promise<T> {
     if (this.joined)
       throw new OracleError("INTERNAL", "asTenant inside asTenant: one transaction, one tenant");
     return this.transaction(async (client) => {
-      await this.query(actForTenant, [checkTenantId(tenantId)], client);
+      await this.query(as, values, client);
       return work(Object.create(this, { joined: { value: client } }));
     });
   }

@@ -1,7 +1,7 @@
 import { OracleError } from "../core/errors.js";
 import type { Attempt, Job, Progress, Result, StoredError } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
-import type { AttemptStatus, JobState } from "../core/states.js";
+import type { AttemptStatus } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, jobColumns, toJob } from "./job-row.js";
 
@@ -55,18 +55,6 @@ const readArtifactHashes = statement<{ sha256: string }>(
   `SELECT sha256 FROM {schema}.artifacts WHERE job_id = $1 AND attempt_id = $2`,
 );
 
-const listJobs = statement<JobRow>(
-  "list-jobs",
-  `SELECT ${jobColumns} FROM {schema}.jobs j
-   WHERE ($1::text IS NULL OR j.state = $1::{schema}.oracle_job_state)
-     AND ($2::text IS NULL OR j.job_type = $2)
-     AND ($3::text IS NULL OR j.queue_name = $3)
-     AND ($4::text IS NULL OR j.tenant_id = $4)
-     AND ($5::text IS NULL OR j.spec_hash = $5)
-     AND ($6::uuid IS NULL OR j.job_id < $6)
-   ORDER BY j.job_id DESC LIMIT $7`,
-);
-
 export async function getJob(db: Database, jobId: string): Promise<(Job & { input: JsonValue }) | undefined> {
   const [row] = await db.query(readJob, [checkJobId(jobId)]);
   return row && { ...toJob(row), input: row.input_payload };
@@ -118,42 +106,6 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
 
 export async function getArtifactHashes(db: Database, jobId: string, attemptId: string): Promise<string[]> {
   return (await db.query(readArtifactHashes, [jobId, attemptId])).map(({ sha256 }) => sha256);
-}
-
-export interface JobFilter {
-  state?: JobState | undefined;
-  type?: string | undefined;
-  queue?: string | undefined;
-  tenantId?: string | undefined;
-  specHash?: string | undefined;
-  /** The `next` of the page before. */
-  after?: string | undefined;
-  limit?: number | undefined;
-}
-
-/** Newest first; `next` is the cursor of the following page, null at the end. */
-export async function list(db: Database, filter: JobFilter): Promise<{ items: Job[]; next: string | null }> {
-  const limit = filter.limit ?? 50;
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
-    throw new OracleError(
-      "INVALID_ARGUMENT",
-      `limit is ${limit}; it must be a whole number from 1 to 1000.`,
-      {
-        field: "limit",
-      },
-    );
-  }
-  const rows = await db.query(listJobs, [
-    filter.state,
-    filter.type,
-    filter.queue,
-    filter.tenantId,
-    filter.specHash,
-    filter.after === undefined ? null : checkJobId(filter.after, "after"),
-    limit + 1,
-  ]);
-  const items = rows.slice(0, limit).map(toJob);
-  return { items, next: rows.length > limit ? (items.at(-1)?.jobId ?? null) : null };
 }
 
 /** A malformed id is a wrong argument, not a job that is missing. */

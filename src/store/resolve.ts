@@ -24,6 +24,13 @@ export interface Finding {
   response?: JsonValue;
 }
 
+/** The effect, or the error that names it. */
+export async function requireEffect(db: Database, effectId: string): Promise<Effect> {
+  const [row] = await db.query(readEffect, [checkJobId(effectId, "effect")]);
+  if (row) return toEffect(row);
+  throw new OracleError("EFFECT_NOT_FOUND", `There is no effect ${effectId}.`, { field: "effect" });
+}
+
 /** Settles an effect in doubt by a person's word. */
 export async function resolve(db: Database, effectId: string, finding: Finding): Promise<Effect> {
   const { outcome, evidence, response = null } = finding;
@@ -39,15 +46,12 @@ export async function resolve(db: Database, effectId: string, finding: Finding):
     toJsonText(response),
     contentHash(response),
   ]);
-  if (!row) {
-    throw new OracleError("EFFECT_NOT_FOUND", `There is no effect ${effectId}.`, { field: "effect" });
-  }
-  if (!row.resolved) {
+  const effect = await requireEffect(db, effectId);
+  if (!row?.resolved) {
     throw new JobPreconditionError(
-      row.job_id,
-      `has effect ${effectId} as ${row.state}; only one IN_DOUBT can be resolved`,
+      effect.jobId,
+      `has effect ${effectId} as ${effect.state}; only one IN_DOUBT can be resolved`,
     );
   }
-  const [effect] = await db.query(readEffect, [effectId]);
-  return toEffect(effect as EffectRow);
+  return effect;
 }

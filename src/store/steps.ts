@@ -78,7 +78,7 @@ export async function takeOverSteps(
   db: Database,
   jobId: string,
   before: string,
-  client: SqlClient,
+  client?: SqlClient,
 ): Promise<number> {
   const [row] = await db.query(takeOver, [jobId, before], client);
   return row?.taken ?? 0;

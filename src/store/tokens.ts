@@ -37,6 +37,8 @@ const verify = statement<{ token_id: string; tenant_id: string | null; role: Tok
   `SELECT token_id, tenant_id, role FROM {schema}.verify_token($1)`,
 );
 
+const anyToken = statement<{ any: boolean }>("any-token", `SELECT {schema}.has_tokens() AS any`);
+
 const revoke = statement<TokenRow>(
   "revoke-token",
   `UPDATE {schema}.tokens SET revoked_at = coalesce(revoked_at, clock_timestamp())
@@ -72,6 +74,11 @@ export async function verifyToken(
   if (!isToken(token)) return undefined;
   const [row] = await db.query(verify, [tokenHash(token)]);
   return row && { tokenId: row.token_id, tenantId: row.tenant_id, role: row.role };
+}
+
+/** Whether anybody could come in. `db` acts as the server. */
+export async function hasTokens(db: Database): Promise<boolean> {
+  return (await db.query(anyToken, []))[0]?.any === true;
 }
 
 /** Ends a token, given itself or its id, from the next request on; a second call changes nothing. */

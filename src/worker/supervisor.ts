@@ -79,6 +79,16 @@ export class Supervisor {
     }
   }
 
+  /** Kills a process, one that runs a job if there is any, as a crash would. */
+  killOne(): { pid: number; workerId: string; jobId: string | null } | undefined {
+    const alive = [...this.children].filter(({ process }) => process.pid !== undefined);
+    const child = alive.find(({ running }) => running.size > 0) ?? alive[0];
+    if (!child) return undefined;
+    const [jobId = null] = child.running;
+    child.process.kill("SIGKILL");
+    return { pid: child.process.pid as number, workerId: child.workerId, jobId };
+  }
+
   /** The ids of the processes that are alive. */
   pids(): number[] {
     return [...this.children].flatMap(({ process }) => process.pid ?? []);

@@ -11,6 +11,7 @@ import { promote } from "../store/promote.js";
 import { checkJobId } from "../store/read.js";
 import { reclaim } from "../store/reclaim.js";
 import { Acquirer } from "./acquirer.js";
+import type { ActivityRecorder } from "./activity.js";
 import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
 import { DrainWaiters } from "./drain-waiters.js";
@@ -27,6 +28,8 @@ export interface WorkerOptions extends SlotOptions {
   pollMs: number;
   graceMs: number;
   keeper: KeeperData;
+  /** Counts what `emit` tells; has a last word before the connections close. */
+  activity: Pick<ActivityRecorder, "stop">;
   /** Carries wake-ups by messages, beside the database's own. */
   dispatcher?: Dispatcher | undefined;
 }
@@ -294,7 +297,8 @@ export class Worker {
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
     await this.options.runners.close();
-    await Promise.all([this.listener.stop(), this.keeper.stop(), this.options.reporter.close()]);
+    const { reporter, activity } = this.options;
+    await Promise.all([this.listener.stop(), this.keeper.stop(), reporter.close(), activity.stop()]);
     await this.db.close();
     emit({ event: "worker.stopped", workerId, handedBack, abandoned: this.slots.runningCount });
   }
