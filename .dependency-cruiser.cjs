@@ -18,6 +18,13 @@ module.exports = {
     layer("observe-on-core", "^src/observe/", ["^src/(core|observe)/"]),
     layer("worker-on-store-and-handlers", "^src/worker/", ["^src/(core|store|handlers|artifacts|worker)/"]),
     {
+      name: "web-on-the-client",
+      comment: "The dashboard knows the server by its client, and what is as pure as the states' names.",
+      severity: "error",
+      from: { path: "^web/" },
+      to: { path: "^src/", pathNot: ["^src/http/client\\.ts$", "^src/core/states\\.ts$"] },
+    },
+    {
       name: "driver-in-store-only",
       comment: "Only the store speaks to Postgres.",
       severity: "error",
