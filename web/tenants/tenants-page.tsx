@@ -2,10 +2,12 @@ import { useState } from "react";
 import type { TenantJson } from "../../src/http/client.js";
 import { Link } from "../router.js";
 import { useMay } from "../session.js";
+import { whole } from "../ui/numbers.js";
 import { Empty, ErrorNotice, PageHead, Panel, Skeleton } from "../ui/page.js";
 import { type Column, Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { shortDuration, Time } from "../ui/time.js";
 import { TenantDialog } from "./tenant-dialog.js";
+import { rateText } from "./tenant-limits.js";
 import { TokensPanel } from "./tokens-panel.js";
 import { useTenants } from "./use-tenants.js";
 
@@ -34,13 +36,12 @@ function TenantList() {
       ),
     },
     { title: "Weight", cell: ({ weight }) => weight, number: true },
-    { title: "Most at once", cell: ({ max_running }) => max_running ?? "no limit", number: true },
-    {
-      title: "Starts per second",
-      cell: ({ rate_per_second }) => rate_per_second ?? "no limit",
-      number: true,
-    },
-    { title: "Added", cell: ({ created_at }) => <Time at={created_at} /> },
+    { title: "Running", cell: ({ running, max_running }) => ofMost(running, max_running), number: true },
+    { title: "Waiting", cell: ({ waiting, max_waiting }) => ofMost(waiting, max_waiting), number: true },
+    { title: "Starts", cell: ({ start_rate }) => rateText(start_rate) || "no limit", number: true },
+    { title: "Jobs, last day", cell: ({ jobs }) => whole(jobs), number: true },
+    { title: "Run time, last day", cell: ({ run_seconds }) => shortDuration(run_seconds), number: true },
+    { title: "Added", cell: ({ created_at }) => <Time at={created_at} />, narrow: true },
     ...(may("changeTenant")
       ? [
           {
@@ -86,4 +87,8 @@ function TenantList() {
       )}
     </Panel>
   );
+}
+
+function ofMost(now: number, most: number | null): string {
+  return most === null ? whole(now) : `${whole(now)} of ${whole(most)}`;
 }
