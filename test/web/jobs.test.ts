@@ -36,7 +36,7 @@ it("filters to failures and retries them in bulk, with their number before the c
 it("cancels in bulk what the filter finds, and nothing else", async () => {
   await db.oracle.enqueueMany(echo, [{ n: 1 }, { n: 2 }], { queue: "unserved-a" });
   const other = await db.oracle.enqueue(echo, { n: 3 }, { queue: "unserved-b" });
-  const page = await dashboard.open("/jobs?queue=unserved-a");
+  const page = await dashboard.open("/jobs?queue=unserved-a&state=PENDING");
   await page.getByRole("button", { name: "Cancel all found…" }).click();
   await page.getByRole("button", { name: "Cancel 2 jobs" }).click();
   await page.getByText("2 jobs cancelled").waitFor();

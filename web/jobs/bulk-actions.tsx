@@ -7,9 +7,12 @@ import type { JobFilters } from "./filters.js";
 export function BulkActions({ filters }: { filters: JobFilters }) {
   const may = useMay();
   const [verb, setVerb] = useState<BulkVerb>();
-  const { state = "ANY", held } = filters;
-  const retries = may("retryJobs") && !held && ["ANY", "FAILED_TERMINAL", "CANCELLED"].includes(state);
-  const cancels = may("cancelJobs") && ["ANY", "PENDING", "RUNNING", "FAILED_RETRYABLE"].includes(state);
+  const { state, held } = filters;
+  const retries = state === "FAILED_TERMINAL" || state === "CANCELLED";
+  const cancels = held || state === "PENDING" || state === "RUNNING" || state === "FAILED_RETRYABLE";
+  if (!may("retryJobs") || !may("cancelJobs")) return null;
+  if (!state && !held)
+    return <span className="muted small">Choose a state to retry or cancel all found.</span>;
   return (
     <div className="actions">
       {retries && (

@@ -13,14 +13,12 @@ const words = {
   retry: {
     title: "Retry jobs",
     verb: "Retry",
-    which: "failed or cancelled",
     does: "They go back to their queues with one more attempt each. Their history stays.",
     done: "retried",
   },
   cancel: {
     title: "Cancel jobs",
     verb: "Cancel",
-    which: "unfinished",
     does: "Waiting jobs end at once; running ones are told to stop. A cancelled job can be retried later.",
     done: "cancelled",
   },
@@ -29,12 +27,12 @@ const words = {
 /** Says how many jobs it would change before it changes them. */
 export function BulkDialog(props: { verb: BulkVerb; filters: JobFilters; onClose: () => void }) {
   const queries = useQueryClient();
-  const { title, verb, does, done, ...text } = words[props.verb];
+  const { title, verb, does, done } = words[props.verb];
   const { state } = props.filters;
-  const which = state ? lookOf(state).word.toLowerCase() : text.which;
+  const which = state ? lookOf(state).word.toLowerCase() : "waiting for a person";
   const count = useQuery({
     queryKey: ["bulk-count", props.verb, props.filters],
-    queryFn: () => change(props.verb, props.filters, true),
+    queryFn: () => change(props.verb, props.filters, { dry_run: true }),
     gcTime: 0,
   });
   const act = useMutation({
@@ -68,17 +66,20 @@ export function BulkDialog(props: { verb: BulkVerb; filters: JobFilters; onClose
   );
 }
 
-function change(verb: BulkVerb, filters: JobFilters, dryRun: boolean): Promise<AnswerOf<"retryJobs">> {
+function change(verb: BulkVerb, filters: JobFilters, more: { dry_run?: boolean; cursor?: string }) {
   const { tenant, cursor: _, ...filter } = filters;
-  const request = { query: { tenant }, body: { ...filter, dry_run: dryRun } };
+  const request = { query: { tenant }, body: { ...filter, ...more } };
   return verb === "retry" ? api.retryJobs(request) : api.cancelJobs(request);
 }
 
-/** The server changes a bounded number per call. */
+/** The server changes a bounded number per call, and says where it stopped. */
 async function changeAll(verb: BulkVerb, filters: JobFilters): Promise<number> {
-  for (let total = 0; ; ) {
-    const { changed, matched } = await change(verb, filters, false);
-    total += changed;
-    if (!matched.more || changed === 0) return total;
-  }
+  let total = 0;
+  let cursor: string | null = null;
+  do {
+    const answer: AnswerOf<"retryJobs"> = await change(verb, filters, cursor === null ? {} : { cursor });
+    total += answer.changed;
+    cursor = answer.next;
+  } while (cursor !== null);
+  return total;
 }

@@ -24,7 +24,6 @@ export function readFilters(search: URLSearchParams): JobFilters {
 /** In words, for the dialogs of bulk commands. */
 export function describeFilters(filters: JobFilters): string {
   const parts = [
-    filters.held && "held",
     filters.type && `of type ${filters.type}`,
     filters.queue && `in queue ${filters.queue}`,
     filters.tenant && `of tenant ${filters.tenant}`,
