@@ -50,11 +50,6 @@ const readResult = statement<{
    FROM {schema}.results WHERE job_id = $1`,
 );
 
-const readArtifactHashes = statement<{ sha256: string }>(
-  "read-artifact-hashes",
-  `SELECT sha256 FROM {schema}.artifacts WHERE job_id = $1 AND attempt_id = $2`,
-);
-
 const listJobs = statement<JobRow>(
   "list-jobs",
   `SELECT ${jobColumns} FROM {schema}.jobs j
@@ -114,10 +109,6 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
       createdAt: row.created_at,
     }
   );
-}
-
-export async function getArtifactHashes(db: Database, jobId: string, attemptId: string): Promise<string[]> {
-  return (await db.query(readArtifactHashes, [jobId, attemptId])).map(({ sha256 }) => sha256);
 }
 
 export interface JobFilter {

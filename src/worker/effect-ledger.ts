@@ -4,6 +4,7 @@ import { contentHash } from "../core/hash.js";
 import type { CommitStatement, HoldReason, StoredError } from "../core/job.js";
 import { type JsonValue, toJsonText } from "../core/json.js";
 import { toStoredError } from "../core/retry.js";
+import { secretsIn } from "../core/secrets.js";
 import type { JobDefinition } from "../handlers/define.js";
 import { checkEffect, checkName } from "../handlers/effects.js";
 import type { Begun, EffectEnding, EffectRecorder } from "../handlers/recorder.js";
@@ -80,7 +81,7 @@ export class EffectLedger implements EffectRecorder {
       throw this.holdFor(name, "its lookup cannot tell whether it happened");
     }
     if (ending.state !== "CONFIRMED") {
-      await this.record(name, ending.state, null, toStoredError(ending.error));
+      await this.record(name, ending.state, null, toStoredError(ending.error, this.secrets()));
       this.standing.set(
         name,
         ending.state === "IN_DOUBT" ? "in doubt" : before === "asked" ? "cleared" : "over",
@@ -222,10 +223,15 @@ export class EffectLedger implements EffectRecorder {
     try {
       return toJsonText(response, this.records.shared.limits, `response of effect ${name}`);
     } catch (error) {
-      await this.record(name, "IN_DOUBT", null, toStoredError(error));
+      await this.record(name, "IN_DOUBT", null, toStoredError(error, this.secrets()));
       this.standing.set(name, "in doubt");
       throw error;
     }
+  }
+
+  /** Errors are kept without what looks like a secret of the payload. */
+  private secrets(): string[] {
+    return secretsIn(this.records.lease.input);
   }
 
   private async record(

@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { findEffects } from "../../dist/store/list-effects.js";
 import { runToEnd } from "../support/cli.js";
-import { kinds, points } from "../support/effects/jobs.mjs";
 import { until, useTestDatabase } from "../support/oracle.js";
 
 // Workers are killed before, during and after every effect of every kind, and the server that the effects reach keeps
@@ -16,6 +15,9 @@ import { until, useTestDatabase } from "../support/oracle.js";
 
 const JOBS = Number(process.env.CHAOS_EFFECT_JOBS ?? 108);
 const WORKERS = 6;
+const kinds = ["idempotent", "reconcilable", "unsafe"];
+/** Where an attempt is killed: by itself, or by the server it speaks to. */
+const points = ["intent", "before", "received", "performed", "after", "recorded"];
 const db = useTestDatabase();
 const here = (path: string) => fileURLToPath(new URL(`../support/effects/${path}`, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "oracle-worker-"));
@@ -109,7 +111,7 @@ afterAll(() => {
 
 /** Where job `n` dies, once or twice; all together die everywhere many times. */
 function killsOf(n: number): { kind: string; point: string }[] {
-  const all = kinds.flatMap((kind: string) => points.map((point: string) => ({ kind, point })));
+  const all = kinds.flatMap((kind) => points.map((point) => ({ kind, point })));
   return [n, n * 5 + 7].slice(0, 1 + (n % 2)).map((at) => all[at % all.length] as (typeof all)[number]);
 }
 

@@ -3,9 +3,7 @@ import { join } from "node:path";
 import { defineJob } from "oracle-worker";
 import { z } from "zod";
 
-export const kinds = ["idempotent", "reconcilable", "unsafe"];
-/** Where an attempt is killed: by itself, or by the server it speaks to. */
-export const points = ["intent", "before", "received", "performed", "after", "recorded"];
+const kinds = ["idempotent", "reconcilable", "unsafe"];
 
 /** True once for each death of a job: the file that says so outlives the process. */
 function isFirst(folder, death) {
