@@ -56,17 +56,17 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const leaseSeconds = options.leaseSeconds ?? settings.LEASE_SECONDS;
   const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
   const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
-  const records = new Records(database, limits);
   const activity = new ActivityRecorder(database, workerId);
   const emit: WorkerEventListener = (event) => {
     activity.hear(event);
     options.onEvent?.(event);
   };
+  const artifacts = new ArtifactKeeper(database, await oracle.artifactStore());
   const reporter = openReporter(database, workerId, emit);
   const parts = {
     reporter,
-    records,
-    artifacts: new ArtifactKeeper(database, await oracle.artifactStore()),
+    records: new Records(database, limits, artifacts),
+    artifacts,
     log: options.log,
   };
   const worker = new Worker(database, registry, {

@@ -12,7 +12,7 @@ async function inDoubt() {
   let calls = 0;
   return startHandler(db, async ({ step, effect }) => {
     const text = await step("write", () => "Dear \u001b[31m customer");
-    const sent = await effect({ name: "mail", kind: "unsafe", request: { to: "ada", text } }, () => {
+    const sent = await effect({ key: "mail", kind: "unsafe", request: { to: "ada", text } }, () => {
       if (++calls === 1) throw new Error("no answer");
       return "sent";
     });
@@ -127,7 +127,7 @@ describe("approve and reject", () => {
       startHandler(
         db,
         async ({ plan, effect }) => {
-          const mail = { name: "mail", kind: "idempotent", request: 1 } as const;
+          const mail = { key: "mail", kind: "idempotent", request: 1 } as const;
           await plan([mail]);
           return effect(mail, () => "sent");
         },
@@ -180,7 +180,7 @@ describe("verify", () => {
       stop,
     } = await startHandler(db, async ({ step, effect, onCommit }) => {
       await step('odd "name" é', () => ({ b: 1, a: [1.5, null] }));
-      await effect({ name: "mail", kind: "idempotent", request: { to: "x" } }, () => "sent");
+      await effect({ key: "mail", kind: "idempotent", request: { to: "x" } }, () => "sent");
       onCommit("note", "SELECT $1::int", [1]);
       return 7;
     });

@@ -29,7 +29,7 @@ describe("an effect", () => {
   it("is on record before it is made, and its outcome after", async () => {
     const during: unknown[] = [];
     const { id, rested, stop } = await startHandler(db, ({ effect, job }) =>
-      effect({ name: "charge", kind: "idempotent", request: { cents: 100 } }, async (call) => {
+      effect({ key: "charge", kind: "idempotent", request: { cents: 100 } }, async (call) => {
         const { state, idempotencyKey, attemptNo } = await only(job.id);
         during.push({
           state,
@@ -55,7 +55,7 @@ describe("an effect", () => {
   it("that is confirmed is never made again", async () => {
     let calls = 0;
     const { id, rested, stop } = await startHandler(db, async ({ effect, job }) => {
-      const sent = await effect({ name: "mail", kind: "unsafe", request: {} }, () => ++calls);
+      const sent = await effect({ key: "mail", kind: "unsafe", request: {} }, () => ++calls);
       if (job.attemptNo < 3) throw new Error("afterwards");
       return sent;
     });
@@ -68,7 +68,7 @@ describe("an effect", () => {
   it("that definitely failed is made again by a retry, under the same key", async () => {
     const keys: string[] = [];
     const { id, rested, stop } = await startHandler(db, ({ effect }) =>
-      effect({ name: "pay", kind: "unsafe", request: {} }, ({ idempotencyKey }) => {
+      effect({ key: "pay", kind: "unsafe", request: {} }, ({ idempotencyKey }) => {
         keys.push(idempotencyKey);
         if (keys.length === 1) throw new EffectFailed("refused");
         return "paid";
@@ -83,7 +83,7 @@ describe("an effect", () => {
 
   it("that failed for good ends the job", async () => {
     const { id, rested, stop } = await startHandler(db, ({ effect }) =>
-      effect({ name: "pay", kind: "unsafe", request: {} }, () => {
+      effect({ key: "pay", kind: "unsafe", request: {} }, () => {
         throw new EffectFailed("the card is stolen", { retryable: false });
       }),
     );
@@ -98,7 +98,7 @@ describe("an effect", () => {
 
   it("whose response cannot be kept is in doubt, because it happened", async () => {
     const { id, rested, stop } = await startHandler(db, ({ effect }) =>
-      effect({ name: "odd", kind: "unsafe", request: {} }, () => ({ n: 1n })),
+      effect({ key: "odd", kind: "unsafe", request: {} }, () => ({ n: 1n })),
     );
     expect(await rested()).toMatchObject({ state: "FAILED_RETRYABLE", holdReason: "effect in doubt" });
     expect(await only(id)).toMatchObject({ state: "IN_DOUBT", error: { code: "PAYLOAD_REJECTED" } });
@@ -111,7 +111,7 @@ describe("in doubt", () => {
     const calls: unknown[] = [];
     const { id, rested, stop } = await startHandler(db, ({ effect }) =>
       effect(
-        { name: "pay", kind: "idempotent", request: { cents: 1 } },
+        { key: "pay", kind: "idempotent", request: { cents: 1 } },
         async ({ idempotencyKey, request }) => {
           calls.push([idempotencyKey, request]);
           if (calls.length === 1) throw new Error("socket hang up");
@@ -133,7 +133,7 @@ describe("in doubt", () => {
       ({ effect }) =>
         effect(
           {
-            name: "order",
+            key: "order",
             kind: "reconcilable",
             request: { item: 7 },
             lookup({ idempotencyKey, request }) {
@@ -187,7 +187,7 @@ describe("in doubt", () => {
   it("a reconcilable effect without a lookup is refused before it is made", async () => {
     let calls = 0;
     const { rested, stop } = await startHandler(db, ({ effect }) =>
-      effect({ name: "order", kind: "reconcilable", request: {} }, () => ++calls),
+      effect({ key: "order", kind: "reconcilable", request: {} }, () => ++calls),
     );
     expect((await rested()).error?.message).toMatch(/needs a lookup/);
     expect(calls).toBe(0);
@@ -203,7 +203,7 @@ describe("in doubt", () => {
     const { id, rested, stop } = await startHandler(
       db,
       ({ effect }) =>
-        effect({ name: "wire", kind: "unsafe", request: {} }, () => {
+        effect({ key: "wire", kind: "unsafe", request: {} }, () => {
           calls++;
           throw error();
         }),
@@ -221,7 +221,7 @@ describe("in doubt", () => {
   it("a handler that passes over the doubt does not succeed", async () => {
     let calls = 0;
     const { rested, stop } = await startHandler(db, async ({ effect }) => {
-      await effect({ name: "log", kind: "idempotent", request: {} }, () => {
+      await effect({ key: "log", kind: "idempotent", request: {} }, () => {
         if (++calls === 1) throw new Error("no answer");
       }).catch(() => {});
       return "fine";
@@ -234,7 +234,7 @@ describe("in doubt", () => {
   it("an effect that the next attempt no longer asks for keeps the job from succeeding", async () => {
     const { id, rested, stop } = await startHandler(db, async ({ effect, job }) => {
       if (job.attemptNo > 1) return "without it";
-      return effect({ name: "log", kind: "idempotent", request: {} }, () => {
+      return effect({ key: "log", kind: "idempotent", request: {} }, () => {
         throw new Error("no answer");
       });
     });
@@ -247,7 +247,7 @@ describe("in doubt", () => {
   it("a kind that was made more careful is honoured", async () => {
     let calls = 0;
     const { rested, stop } = await startHandler(db, ({ effect, job }) =>
-      effect({ name: "pay", kind: job.attemptNo === 1 ? "idempotent" : "unsafe", request: {} }, () => {
+      effect({ key: "pay", kind: job.attemptNo === 1 ? "idempotent" : "unsafe", request: {} }, () => {
         calls++;
         throw new Error("no answer");
       }),
@@ -262,7 +262,7 @@ describe("one name, one request", () => {
   it("another request under the same name is refused, for good", async () => {
     const bodies: unknown[] = [];
     const { id, rested, stop } = await startHandler(db, ({ effect, job }) =>
-      effect({ name: "pay", kind: "idempotent", request: { attempt: job.attemptNo } }, ({ request }) => {
+      effect({ key: "pay", kind: "idempotent", request: { attempt: job.attemptNo } }, ({ request }) => {
         bodies.push(request);
         throw new Error("no answer");
       }),
@@ -275,8 +275,8 @@ describe("one name, one request", () => {
 
   it("the same name twice in one attempt is refused", async () => {
     const { rested, stop } = await startHandler(db, async ({ effect }) => {
-      await effect({ name: "a", kind: "idempotent", request: 1 }, () => 1);
-      await effect({ name: "a", kind: "idempotent", request: 1 }, () => 1);
+      await effect({ key: "a", kind: "idempotent", request: 1 }, () => 1);
+      await effect({ key: "a", kind: "idempotent", request: 1 }, () => 1);
     });
     expect(await rested()).toMatchObject({ state: "FAILED_TERMINAL", error: { code: "EFFECT_CONFLICT" } });
     await stop();
@@ -287,7 +287,7 @@ describe("one name, one request", () => {
     for (let n = 0; n < 2; n++) {
       const { rested, stop } = await startHandler(db, async ({ effect }) => {
         for (const name of ["a", "b"])
-          await effect({ name, kind: "idempotent", request: 1 }, ({ idempotencyKey }) =>
+          await effect({ key: name, kind: "idempotent", request: 1 }, ({ idempotencyKey }) =>
             keys.push(idempotencyKey),
           );
       });
@@ -303,7 +303,7 @@ describe("one name, one request", () => {
 describe("no fire and forget", () => {
   it("a handler that returns with an effect under way fails, and how it ended is kept", async () => {
     const { id, rested, stop } = await startHandler(db, ({ effect }) => {
-      void effect({ name: "late", kind: "unsafe", request: {} }, async () => {
+      void effect({ key: "late", kind: "unsafe", request: {} }, async () => {
         await new Promise((resolve) => setTimeout(resolve, 50));
         return "arrived";
       });
@@ -319,7 +319,7 @@ describe("no fire and forget", () => {
       db,
       ({ effect }) =>
         Promise.all([
-          effect({ name: "slow", kind: "unsafe", request: {} }, async () => {
+          effect({ key: "slow", kind: "unsafe", request: {} }, async () => {
             await new Promise((resolve) => setTimeout(resolve, 100));
             return "arrived";
           }),
@@ -339,7 +339,7 @@ describe("no fire and forget", () => {
     const { id, rested, stop } = await startHandler(db, async ({ effect }) => {
       started.open();
       await go.opened;
-      return effect({ name: "pay", kind: "idempotent", request: {} }, () => ++calls);
+      return effect({ key: "pay", kind: "idempotent", request: {} }, () => ++calls);
     });
     await started.opened;
     await db.oracle.cancel(id);
@@ -503,7 +503,7 @@ describe("an attempt that has lost its job", () => {
         if (job.attemptNo > 1) return "taken over";
         asked.open();
         await go.opened;
-        return effect({ name: "pay", kind: "idempotent", request: {} }, () => ++calls).catch(
+        return effect({ key: "pay", kind: "idempotent", request: {} }, () => ++calls).catch(
           (error: unknown) => {
             thrown = error;
             throw error;
@@ -549,7 +549,7 @@ describe("a person resolves", () => {
     const running = await startHandler(
       db,
       async ({ effect }) =>
-        effect({ name: "wire", kind: "unsafe", request: { cents: 5 } }, () => {
+        effect({ key: "wire", kind: "unsafe", request: { cents: 5 } }, () => {
           if (++body.calls === 1) throw new Error("no answer");
           return "sent";
         }),
@@ -623,7 +623,7 @@ describe("a person resolves", () => {
     } = await startHandler(db, ({ effect }) =>
       Promise.all(
         ["a", "b"].map((name) =>
-          effect({ name, kind: "unsafe", request: {} }, () => {
+          effect({ key: name, kind: "unsafe", request: {} }, () => {
             throw new Error("no answer");
           }),
         ),

@@ -92,7 +92,7 @@ describe("a plan", () => {
     let calls = 0;
     const other = await startHandler(
       db,
-      async ({ plan, job }) => plan([{ name: "pay", kind: "idempotent", request: job.attemptNo }]),
+      async ({ plan, job }) => plan([{ key: "pay", kind: "idempotent", request: job.attemptNo }]),
       { approve: "person" },
     );
     await other.rested();
@@ -104,15 +104,15 @@ describe("a plan", () => {
     const beside = await startHandler(
       db,
       async ({ plan, effect }) => {
-        await plan([{ name: "a", kind: "idempotent", request: 1 }]);
-        await effect({ name: "b", kind: "idempotent", request: 1 }, () => ++calls);
+        await plan([{ key: "a", kind: "idempotent", request: 1 }]);
+        await effect({ key: "b", kind: "idempotent", request: 1 }, () => ++calls);
       },
       { approve: () => true },
     );
     expect(await beside.rested()).toMatchObject({ error: { code: "EFFECT_NOT_PLANNED" } });
     const before = await startHandler(
       db,
-      ({ effect }) => effect({ name: "b", kind: "idempotent", request: 1 }, () => ++calls),
+      ({ effect }) => effect({ key: "b", kind: "idempotent", request: 1 }, () => ++calls),
       { approve: () => true },
     );
     expect(await before.rested()).toMatchObject({ error: { code: "EFFECT_NOT_PLANNED" } });
@@ -124,7 +124,7 @@ describe("a plan", () => {
     const { rested: ended, stop } = await startHandler(
       db,
       async ({ plan }) => {
-        await plan([{ name: "a", kind: "idempotent", request: 1 }]);
+        await plan([{ key: "a", kind: "idempotent", request: 1 }]);
         return "nothing sent";
       },
       { approve: () => true },
@@ -137,7 +137,7 @@ describe("a plan", () => {
     const { rested: held, stop } = await startHandler(
       db,
       async ({ plan }) => {
-        await plan([{ name: "a", kind: "idempotent", request: 1 }]).catch(() => {});
+        await plan([{ key: "a", kind: "idempotent", request: 1 }]).catch(() => {});
         return "as if nothing had been";
       },
       { approve: "person" },
@@ -189,7 +189,7 @@ describe("SQL that commits with the result", () => {
     expect(await db.sql("SELECT * FROM public.orders")).toEqual([{ id: 1, by_login: login() }]);
     expect(await db.oracle.effects(id)).toMatchObject([
       {
-        name: "order",
+        key: "order",
         kind: "database",
         state: "CONFIRMED",
         request: { sql: "INSERT INTO public.orders (id) VALUES ($1)", values: [1] },

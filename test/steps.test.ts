@@ -1,6 +1,7 @@
 import { defineJob } from "oracle-worker";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { verifyJob } from "../dist/verify.js";
 import { claimFrom, expireLease, workerDatabase } from "./support/leases.js";
 import { until, useTestDatabase } from "./support/oracle.js";
 
@@ -141,6 +142,31 @@ describe("a step", () => {
   });
 });
 
+describe("a large value", () => {
+  it("is kept as an artifact, and read from there by a retry", async () => {
+    const large = { text: "long ".repeat(300_000), n: 1.5 };
+    let calls = 0;
+    const { id, job } = await runToEnd(async ({ step, job }) => {
+      const value = await step("large", () => {
+        calls++;
+        return large;
+      });
+      if (job.attemptNo === 1) throw new Error("once more");
+      return value.text.length;
+    });
+    expect(job).toMatchObject({ state: "SUCCEEDED", attemptCount: 2 });
+    expect(calls).toBe(1);
+    const [step] = await db.oracle.steps(id);
+    const [artifact] = await db.oracle.artifacts(id);
+    expect(step).toMatchObject({
+      value: undefined,
+      artifactId: artifact?.artifactId,
+      valueHash: artifact?.sha256,
+    });
+    expect((await verifyJob(db.oracle, id)).checks.every(({ matches }) => matches)).toBe(true);
+  });
+});
+
 describe("steps of many jobs", () => {
   it("share their commits", async () => {
     const JOBS = 50;
@@ -202,7 +228,7 @@ describe("a replay from a step", () => {
       output: anything,
       async run({ step, effect }) {
         const a = await step("a", () => calls.push("a"));
-        const sent = await effect({ name: "mail", kind: "unsafe", request: { to: "x" } }, () => {
+        const sent = await effect({ key: "mail", kind: "unsafe", request: { to: "x" } }, () => {
           calls.push("mail");
           return "sent";
         });

@@ -18,7 +18,7 @@ export function register(program: Command): void {
 async function verifyCommand({ out, withOracle }: Call<unknown>, id: string): Promise<void> {
   checkJobId(id);
   await withOracle(async (oracle) => {
-    const { job, checks } = await verifyJob(oracle.db, id.toLowerCase());
+    const { job, checks } = await verifyJob(oracle, id.toLowerCase());
     const wrong = checks.filter(({ matches }) => !matches);
     const hasResult = checks.some(({ name }) => name === "content_hash");
     await out.show({ job_id: job.jobId, state: job.state, verified: wrong.length === 0, checks }, () =>

@@ -12,6 +12,14 @@ export type EffectState = (typeof effectStates)[number];
 export const resolutions = ["confirmed", "failed", "retry"] as const;
 export type Resolution = (typeof resolutions)[number];
 
+/** An effect as a handler announces it: `key` is its name among the job's effects, the same in every attempt. */
+export interface EffectSpec {
+  key: string;
+  kind: EffectKind;
+  /** All that the call depends on, as JSON. Under one key it may never change. */
+  request: JsonValue;
+}
+
 /** What is to be done outside, before it is done. */
 export interface EffectRequest {
   name: string;

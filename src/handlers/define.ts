@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { inspect } from "node:util";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { EffectRequest } from "../core/effect.js";
+import type { EffectSpec } from "../core/effect.js";
 import { OracleError, TerminalError } from "../core/errors.js";
 import type { JobLog } from "../core/events.js";
 import type { JsonValue } from "../core/json.js";
@@ -35,7 +35,7 @@ export interface JobContext<Input> {
   /** A call to the outside: recorded before it is made, so that it is neither made twice nor forgotten. */
   effect<T>(options: EffectOptions<T>, fn: (call: EffectCall) => Promise<T> | T): Promise<T>;
   /** Ends the first phase of a job type with `approve`: resolves once these effects, and no others, may be sent. */
-  plan(effects: EffectRequest[]): Promise<void>;
+  plan(effects: EffectSpec[]): Promise<void>;
   /** SQL that commits together with the result, as the login of the database's address, or not at all. */
   onCommit(name: string, sql: string, values?: JsonValue[]): void;
   /** Ends this attempt without a fault; the job runs again after so many seconds, at no cost. */
@@ -57,7 +57,7 @@ export function isStream(content: ArtifactSource): content is AsyncIterable<Uint
 }
 
 /** Who lets a plan pass: a person, or a function that says true to those that need none. */
-export type Approve = "person" | ((plan: readonly EffectRequest[]) => boolean | Promise<boolean>);
+export type Approve = "person" | ((plan: readonly EffectSpec[]) => boolean | Promise<boolean>);
 
 export type Isolation = "inline" | "thread" | "process";
 

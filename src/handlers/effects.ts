@@ -1,4 +1,4 @@
-import { type EffectKind, type EffectRequest, effectKinds } from "../core/effect.js";
+import { type EffectRequest, type EffectSpec, effectKinds } from "../core/effect.js";
 import { EffectFailed, TerminalError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { Begun, EffectRecorder, StepRecorder } from "./recorder.js";
@@ -15,16 +15,11 @@ export interface EffectCall {
 /** What a lookup found out about an effect in doubt. `unknown` holds the job until a person decides. */
 export type Found<T> = { happened: true; response: T } | { happened: false } | { happened: "unknown" };
 
-export interface EffectOptions<T> {
-  /** Unique among the job's effects, and the same in every attempt. */
-  name: string;
-  /**
-   * What to do when nobody knows whether it happened. `idempotent`: send it again with the same key. `reconcilable`:
-   * ask `lookup`. `unsafe`: hold the job until a person decides.
-   */
-  kind: EffectKind;
-  /** All that the call depends on, as JSON. Under one name it may never change. */
-  request: JsonValue;
+/**
+ * What to do when nobody knows whether it happened is its `kind`. `idempotent`: send it again with the same key.
+ * `reconcilable`: ask `lookup`. `unsafe`: hold the job until a person decides.
+ */
+export interface EffectOptions<T> extends EffectSpec {
   /** For `reconcilable`: asks the other side whether the effect has happened. */
   lookup?(call: EffectCall): Promise<Found<T>> | Found<T>;
 }
@@ -43,7 +38,7 @@ export async function runEffect<T>(
   fn: (call: EffectCall) => Promise<T> | T,
   signal: () => AbortSignal,
 ): Promise<T> {
-  const effect = checkEffect(options);
+  const effect = toEffectRequest(options);
   if (effect.kind === "reconcilable" && typeof options.lookup !== "function") {
     throw new TerminalError(`effect ${effect.name}: kind reconcilable needs a lookup function.`);
   }
@@ -67,7 +62,7 @@ async function lookUp<T>(
   idempotencyKey: string,
   signal: AbortSignal,
 ): Promise<Begun> {
-  const { name, request } = options;
+  const { key: name, request } = options;
   const found = await options.lookup?.({ idempotencyKey, request: asRecorded(request), signal });
   if (found?.happened === true) {
     const response = await recorder.end(name, { state: "CONFIRMED", response: found.response });
@@ -76,7 +71,7 @@ async function lookUp<T>(
   if (found?.happened === false) {
     const error = new EffectFailed("the lookup found that it had not happened");
     await recorder.end(name, { state: "FAILED", error });
-    return recorder.begin(checkEffect(options));
+    return recorder.begin(toEffectRequest(options));
   }
   await recorder.end(name, { state: "UNKNOWN" });
   throw new Error("a doubt that a lookup cannot clear ends the attempt");
@@ -87,8 +82,12 @@ function asRecorded(request: JsonValue): JsonValue {
   return JSON.parse(JSON.stringify(request)) as JsonValue;
 }
 
-export function checkEffect(options: EffectOptions<unknown> | EffectRequest): EffectRequest {
-  const { name, kind, request } = options;
+/** A handler's word for it, as it is recorded. */
+export function toEffectRequest({ key, kind, request }: EffectSpec): EffectRequest {
+  return checkEffect({ name: key, kind, request });
+}
+
+export function checkEffect({ name, kind, request }: EffectRequest): EffectRequest {
   checkName("effect", name);
   if (!effectKinds.includes(kind)) {
     throw new TerminalError(`effect ${name}: kind is ${String(kind)}; it must be ${effectKinds.join(", ")}.`);
@@ -99,7 +98,7 @@ export function checkEffect(options: EffectOptions<unknown> | EffectRequest): Ef
 export function checkName(what: "step" | "effect", name: unknown): asserts name is string {
   if (typeof name !== "string" || name.length < 1 || name.length > 200 || !isPlain(name)) {
     throw new TerminalError(
-      `${what}: the name is ${JSON.stringify(name)}; it must be a text of 1 to 200 characters without NUL.`,
+      `${what}: the ${what === "effect" ? "key" : "name"} is ${JSON.stringify(name)}; it must be a text of 1 to 200 characters without NUL.`,
     );
   }
 }

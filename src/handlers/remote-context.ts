@@ -1,6 +1,6 @@
 import type { JsonValue } from "../core/json.js";
 import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
-import { runEffect, runStep } from "./effects.js";
+import { runEffect, runStep, toEffectRequest } from "./effects.js";
 import {
   type ArtifactContent,
   fromCancel,
@@ -75,7 +75,7 @@ export class RemoteContext {
       },
       step: (name, fn) => runStep(steps, name, fn),
       effect: (options, fn) => runEffect(effects, options, fn, () => this.controller.signal),
-      plan: (planned) => effects.plan(planned),
+      plan: async (planned) => effects.plan(planned.map(toEffectRequest)),
       onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
       snooze(seconds) {
         throw new Snooze(seconds);

@@ -50,11 +50,6 @@ const readResult = statement<{
    FROM {schema}.results WHERE job_id = $1`,
 );
 
-const readArtifactHashes = statement<{ sha256: string }>(
-  "read-artifact-hashes",
-  `SELECT sha256 FROM {schema}.artifacts WHERE job_id = $1 AND attempt_id = $2`,
-);
-
 export async function getJob(db: Database, jobId: string): Promise<(Job & { input: JsonValue }) | undefined> {
   const [row] = await db.query(readJob, [checkJobId(jobId)]);
   return row && { ...toJob(row), input: row.input_payload };
@@ -102,10 +97,6 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
       createdAt: row.created_at,
     }
   );
-}
-
-export async function getArtifactHashes(db: Database, jobId: string, attemptId: string): Promise<string[]> {
-  return (await db.query(readArtifactHashes, [jobId, attemptId])).map(({ sha256 }) => sha256);
 }
 
 /** A malformed id is a wrong argument, not a job that is missing. */

@@ -142,7 +142,7 @@ export class TestOracle {
     const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
     const services = new LeaseServices(lease, {
       reporter: this.reporter,
-      records: new Records(this.oracle.db, limits),
+      records: new Records(this.oracle.db, limits, this.artifacts),
       artifacts: this.artifacts,
       log: undefined,
     });

@@ -1,5 +1,5 @@
 import { type JobContext, Snooze } from "../handlers/define.js";
-import { runEffect, runStep } from "../handlers/effects.js";
+import { runEffect, runStep, toEffectRequest } from "../handlers/effects.js";
 import type { Attempt } from "./attempt.js";
 import type { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
@@ -65,7 +65,7 @@ export class AttemptContext implements JobContext<unknown> {
   }
 
   get plan(): JobContext<unknown>["plan"] {
-    return (effects) => this.ledger.track(() => this.ledger.effects.plan(effects));
+    return (effects) => this.ledger.track(() => this.ledger.effects.plan(effects.map(toEffectRequest)));
   }
 
   get onCommit(): JobContext<unknown>["onCommit"] {

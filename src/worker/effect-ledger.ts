@@ -1,9 +1,10 @@
-import type { Effect, EffectRequest } from "../core/effect.js";
+import type { Effect, EffectRequest, EffectSpec } from "../core/effect.js";
 import { EffectFailed, LeaseLost, OracleError, TerminalError } from "../core/errors.js";
 import { contentHash } from "../core/hash.js";
 import type { CommitStatement, HoldReason, StoredError } from "../core/job.js";
 import { type JsonValue, toJsonText } from "../core/json.js";
 import { toStoredError } from "../core/retry.js";
+import { secretsIn } from "../core/secrets.js";
 import type { JobDefinition } from "../handlers/define.js";
 import { checkEffect, checkName } from "../handlers/effects.js";
 import type { Begun, EffectEnding, EffectRecorder } from "../handlers/recorder.js";
@@ -80,7 +81,7 @@ export class EffectLedger implements EffectRecorder {
       throw this.holdFor(name, "its lookup cannot tell whether it happened");
     }
     if (ending.state !== "CONFIRMED") {
-      await this.record(name, ending.state, null, toStoredError(ending.error));
+      await this.record(name, ending.state, null, toStoredError(ending.error, this.secrets()));
       this.standing.set(
         name,
         ending.state === "IN_DOUBT" ? "in doubt" : before === "asked" ? "cleared" : "over",
@@ -106,7 +107,7 @@ export class EffectLedger implements EffectRecorder {
     this.plannedNames = new Set(rows.map(({ name }) => name));
     if (this.plannedNames.size < rows.length) throw conflict("plan", "names an effect twice");
     if (rows.length === 0) return;
-    const approved = this.approve !== "person" && (await this.approve(effects)) === true;
+    const approved = this.approve !== "person" && (await this.approve(effects.map(toSpec))) === true;
     const found = await plan(shared.db, lease, rows, approved ? "policy" : null);
     if (found.length === 0) throw await this.whyNotOurs();
     for (const { name, state, resolved } of found) {
@@ -222,10 +223,15 @@ export class EffectLedger implements EffectRecorder {
     try {
       return toJsonText(response, this.records.shared.limits, `response of effect ${name}`);
     } catch (error) {
-      await this.record(name, "IN_DOUBT", null, toStoredError(error));
+      await this.record(name, "IN_DOUBT", null, toStoredError(error, this.secrets()));
       this.standing.set(name, "in doubt");
       throw error;
     }
+  }
+
+  /** Errors are kept without what looks like a secret of the payload. */
+  private secrets(): string[] {
+    return secretsIn(this.records.lease.input);
   }
 
   private async record(
@@ -247,4 +253,8 @@ export class EffectLedger implements EffectRecorder {
 
 function conflict(what: string, why: string): OracleError {
   return new OracleError("EFFECT_CONFLICT", `The ${what} ${why}.`);
+}
+
+function toSpec({ name, kind, request }: EffectRequest): EffectSpec {
+  return { key: name, kind, request };
 }

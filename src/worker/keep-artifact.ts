@@ -6,14 +6,14 @@ import { newId } from "../core/ids.js";
 import type { Artifact, Lease } from "../core/job.js";
 import { type JsonValue, sanitizeText, toJsonText } from "../core/json.js";
 import { type ArtifactRef, type ArtifactSource, isStream } from "../handlers/define.js";
-import { type NewArtifact, recordArtifact } from "../store/artifact.js";
+import { findArtifact, type NewArtifact, recordArtifact } from "../store/artifact.js";
 import type { Database } from "../store/database.js";
 import { isTransient } from "../store/database-errors.js";
 
 /** JSON up to this size lies in the row. */
-const INLINE_BYTES = 8192;
+export const INLINE_BYTES = 8192;
 /** An artifact is no payload: it may be large. */
-const jsonLimits = { maxBytes: 268_435_456, maxDepth: 500 };
+export const jsonLimits = { maxBytes: 268_435_456, maxDepth: 500 };
 /** How long the record waits for a database that does not answer; the bytes are paid for already. */
 const PATIENCE_MS = 10_000;
 const RETRY_MS = 250;
@@ -47,6 +47,16 @@ export class ArtifactKeeper {
         ? await this.keepBytes(lease, about, content)
         : await this.keepStream(lease, about, content);
     return { artifact_id: about.artifactId, ...kept };
+  }
+
+  /** The value that was kept as this artifact. */
+  async readJson(artifactId: string): Promise<JsonValue> {
+    const found = await patiently(() => findArtifact(this.db, artifactId));
+    if (!found) throw new OracleError("ARTIFACT_NOT_FOUND", `There is no artifact ${artifactId} any more.`);
+    if ("payload" in found.place) return found.place.payload;
+    const chunks: Buffer[] = [];
+    for await (const chunk of await this.store.get(found.place.reference)) chunks.push(chunk as Buffer);
+    return JSON.parse(Buffer.concat(chunks).toString("utf8")) as JsonValue;
   }
 
   private async keepBytes(lease: Lease, about: About, bytes: Uint8Array): Promise<Digest> {

@@ -5,6 +5,7 @@ import type { Database } from "../store/database.js";
 import { begin, type Ending, end, type Intent, type Leave } from "../store/effects.js";
 import { remember, type StepEntry } from "../store/steps.js";
 import { GroupWriter } from "./group-writer.js";
+import type { ArtifactKeeper } from "./keep-artifact.js";
 
 /** Goes with each write, so that it is not tried for an attempt that has lost its job. */
 type Lost = Pick<AttemptRecords, "lost">;
@@ -18,6 +19,7 @@ export class Records {
   constructor(
     readonly db: Database,
     readonly limits: JsonLimits,
+    readonly artifacts: ArtifactKeeper,
   ) {
     this.steps = new GroupWriter((entries) => remember(db, entries));
     this.intents = new GroupWriter((entries) => begin(db, entries));

@@ -55,7 +55,7 @@ const ways: Record<string, (context: JobContext<Input>) => unknown> = {
   "remembers steps and effects": async ({ step, effect, job }) => {
     const drawn = await step("draw", () => Math.random());
     const request = { to: "somebody" };
-    const sent = await effect({ name: "mail", kind: "unsafe", request }, ({ idempotencyKey }) => ({
+    const sent = await effect({ key: "mail", kind: "unsafe", request }, ({ idempotencyKey }) => ({
       key: idempotencyKey,
       attempt: job.attemptNo,
     }));
