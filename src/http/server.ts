@@ -3,6 +3,8 @@ import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "../observe/log.js";
 import { registerBulk } from "./bulk.js";
 import type { Services } from "./call.js";
+import { registerDownload } from "./download.js";
+import { registerEvents } from "./events.js";
 import { registerDocument } from "./openapi.js";
 import { registerProbes } from "./probes.js";
 import { isOurFault, sendProblem } from "./problem.js";
@@ -49,6 +51,8 @@ export async function createServer(services: Services, logger: Logger): Promise<
   registerProbes(server, services);
   registerOperations(server, services, routes(services));
   registerBulk(server, services, limits);
+  registerEvents(server, services);
+  registerDownload(server, services);
   registerDocument(server);
   await registerDashboard(server);
   return server;

@@ -16,8 +16,8 @@ export async function* readEvents(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ServerEvent> {
   let resumeAt = lastEventId;
+  let response = await connect(resumeAt);
   for (;;) {
-    const response = await connect(resumeAt);
     // Nothing more will come: the last event seen was the end.
     if (response.status === 204 || !response.body) return;
     try {
@@ -29,7 +29,23 @@ export async function* readEvents(
     } catch (error) {
       if (signal?.aborted) throw error;
     }
+    response = await reconnect(() => connect(resumeAt), signal);
+  }
+}
+
+/** Tries until the server is back; what it refuses for good is thrown. */
+async function reconnect(
+  connect: () => Promise<Response>,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  for (;;) {
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+    try {
+      return await connect();
+    } catch (error) {
+      const { status } = error as { status?: number };
+      if (signal?.aborted || (status !== undefined && status < 500)) throw error;
+    }
   }
 }
 

@@ -1,7 +1,17 @@
 import type { Effect, Step } from "../core/effect.js";
-import type { Attempt, Job, Result } from "../core/job.js";
+import type { Artifact, Attempt, Job, LogLine, Progress, Result } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
-import type { AttemptJson, EffectJson, JobJson, JobWithInputJson, ResultJson, StepJson } from "./types.js";
+import type {
+  ArtifactJson,
+  AttemptJson,
+  EffectJson,
+  JobJson,
+  JobWithInputJson,
+  LogLineJson,
+  ProgressJson,
+  ResultJson,
+  StepJson,
+} from "./types.js";
 
 /** Rows as the API shows them: the names of the tables, moments in ISO 8601. */
 export function jobJson(job: Job): JobJson {
@@ -52,7 +62,28 @@ export function attemptJson(attempt: Attempt): AttemptJson {
     started_at: iso(attempt.startedAt),
     ended_at: isoOrNull(attempt.endedAt),
     late_output: attempt.lateOutput,
-    progress: null,
+    progress: attempt.progress && progressJson(attempt.attemptNo, attempt.progress),
+  };
+}
+
+function progressJson(attemptNo: number, { at, fraction, message, details }: Progress): ProgressJson {
+  return { attempt_no: attemptNo, at: iso(at), fraction, message: message ?? null, details: details ?? null };
+}
+
+export function logLineJson({ attemptNo, at, ...line }: LogLine): LogLineJson {
+  return { attempt_no: attemptNo, at: iso(at), ...line };
+}
+
+export function artifactJson(artifact: Artifact): ArtifactJson {
+  return {
+    artifact_id: artifact.artifactId,
+    attempt_no: artifact.attemptNo,
+    name: artifact.name,
+    type: artifact.type,
+    media_type: artifact.mediaType,
+    sha256: artifact.sha256,
+    size: artifact.size,
+    created_at: iso(artifact.createdAt),
   };
 }
 

@@ -151,6 +151,11 @@ export class Database {
       throw toDatabaseError(error, this.schema);
     });
     let failure: Error | undefined;
+    // A connection that breaks between two statements says so here; unheard, it would end the process.
+    const onError = (error: Error) => {
+      failure = error;
+    };
+    client.on("error", onError);
     try {
       await client.query("BEGIN");
       const value = await work(client);
@@ -162,6 +167,7 @@ export class Database {
       });
       throw toDatabaseError(error, this.schema);
     } finally {
+      client.off("error", onError);
       client.release(failure);
     }
   }

@@ -45,10 +45,11 @@ export class ActivityRecorder {
 
   private started(lease: Lease): void {
     // How long a job waited is not to be known where an attempt before it vanished.
-    if (foundFailures.has(lease.lastError)) return this.failed(lease, lease.lastError ?? "");
-    if (this.offset === undefined) return;
-    const waited = Date.now() / 1000 + this.offset - lease.readySince;
-    this.count(lease.tenantId, (sum) => countIn(sum.wait, waited));
+    if (foundFailures.has(lease.lastError)) this.failed(lease, lease.lastError ?? "");
+    else if (this.offset !== undefined) {
+      const waited = Date.now() / 1000 + this.offset - lease.readySince;
+      this.count(lease.tenantId, (sum) => countIn(sum.wait, waited));
+    }
   }
 
   private failed({ tenantId }: Lease, code: string): void {

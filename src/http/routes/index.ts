@@ -25,8 +25,6 @@ export function routes(services: Services): Handlers {
     ...statsRoutes(),
     ...tokenRoutes(services),
     ...sessionRoutes(services),
-    listLogs: later,
-    listArtifacts: later,
     listTenants: later,
     addTenant: later,
     changeTenant: later,
