@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
+import type { ArtifactStore } from "./artifacts/store.js";
 import { OracleError } from "./core/errors.js";
 import { contentHash, specHash } from "./core/hash.js";
 import type { Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import { provenanceHash } from "./core/provenance.js";
-import type { ArtifactStore } from "./artifacts/store.js";
 import { openArtifact } from "./open-artifact.js";
 import { listArtifacts } from "./store/artifact.js";
 import type { Database } from "./store/database.js";
@@ -54,7 +54,8 @@ export async function verifyJob(
 async function checkSteps(db: Database, artifactStore: OpenStore, jobId: string): Promise<Check[]> {
   const checks: Check[] = [];
   for (const { name, value, valueHash, artifactId } of await getSteps(db, jobId)) {
-    const computed = artifactId === null ? contentHash(value as JsonValue) : await digest(db, artifactStore, artifactId);
+    const computed =
+      artifactId === null ? contentHash(value as JsonValue) : await digest(db, artifactStore, artifactId);
     checks.push(check(`step ${JSON.stringify(name)}`, valueHash, computed));
   }
   return checks;
@@ -72,7 +73,9 @@ async function checkEffects(db: Database, jobId: string): Promise<Check[]> {
 async function checkArtifacts(db: Database, artifactStore: OpenStore, jobId: string): Promise<Check[]> {
   const checks: Check[] = [];
   for (const { artifactId, name, sha256 } of await listArtifacts(db, jobId)) {
-    checks.push(check(`artifact ${JSON.stringify(name)}`, sha256, await digest(db, artifactStore, artifactId)));
+    checks.push(
+      check(`artifact ${JSON.stringify(name)}`, sha256, await digest(db, artifactStore, artifactId)),
+    );
   }
   return checks;
 }

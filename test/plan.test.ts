@@ -15,7 +15,7 @@ function payments(list: Payment[], calls: unknown[]) {
   return async ({ plan, effect, step }: Parameters<Parameters<typeof startHandler>[1]>[0]) => {
     const due = await step("due", () => list);
     const effects = due.map((request) => ({
-      name: `pay ${request.to}`,
+      key: `pay ${request.to}`,
       kind: "idempotent" as const,
       request: { ...request },
     }));

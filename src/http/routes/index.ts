@@ -19,7 +19,7 @@ export function routes(services: Services): Handlers {
   return {
     ...jobRoutes(services),
     ...steerRoutes(services),
-    ...recordRoutes(),
+    ...recordRoutes(services),
     ...effectRoutes(services),
     ...fleetRoutes(services),
     ...statsRoutes(),

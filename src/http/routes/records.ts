@@ -5,7 +5,7 @@ import { getLogs } from "../../store/logs.js";
 import { getAttempts, getResult, requireJob } from "../../store/read.js";
 import { getSteps } from "../../store/steps.js";
 import { verifyJob } from "../../verify.js";
-import type { Handlers } from "../call.js";
+import type { Handlers, Services } from "../call.js";
 import { fromCursor, toCursor } from "../cursor.js";
 import { artifactJson, attemptJson, effectJson, logLineJson, resultJson, stepJson } from "../to-json.js";
 
@@ -25,7 +25,7 @@ function toPlace([attemptNo, seq]: string[]) {
 }
 
 /** What is on record about one job. Each looks for the job first: one that is not there has no empty list. */
-export function recordRoutes(): Handlers<Records> {
+export function recordRoutes({ oracle }: Services): Handlers<Records> {
   return {
     getResult: ({ params: { id = "" }, within }) =>
       within(async (db) => {
@@ -37,7 +37,7 @@ export function recordRoutes(): Handlers<Records> {
 
     verifyJob: ({ params: { id = "" }, within }) =>
       within(async (db) => {
-        const { job, checks } = await verifyJob(db, id);
+        const { job, checks } = await verifyJob({ db, artifactStore: () => oracle.artifactStore() }, id);
         return { job_id: job.jobId, verified: checks.every(({ matches }) => matches), checks };
       }),
 
