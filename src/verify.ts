@@ -61,6 +61,6 @@ export async function verifyJob(
   return { job, checks };
 }
 
-function check(name: string, stored: string, computed: string): Check {
+export function check(name: string, stored: string, computed: string): Check {
   return { name, stored, computed, matches: stored === computed };
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { OracleError } from "../core/errors.js";
 import { checkJobId } from "../store/read.js";
 import { type Check, verifyJob } from "../verify.js";
+import { verifyArtifacts } from "../verify-artifacts.js";
 import { action, type Call, examples } from "./command.js";
 import { jobLine } from "./job-text.js";
 import { paint, printable } from "./style.js";
@@ -9,7 +10,9 @@ import { paint, printable } from "./style.js";
 export function register(program: Command): void {
   program
     .command("verify")
-    .description("compute a job's hashes anew from its input, steps, effects and result, and compare")
+    .description(
+      "compute a job's hashes anew from its input, steps, effects, artifacts and result, and compare",
+    )
     .argument("<id>", "the job's id")
     .addHelpText("after", examples("oracle-worker verify 0198c5a0-7b6e-7c3d-9f10-2a4b6c8d0e1f"))
     .action(action(verifyCommand));
@@ -19,6 +22,7 @@ async function verifyCommand({ out, withOracle }: Call<unknown>, id: string): Pr
   checkJobId(id);
   await withOracle(async (oracle) => {
     const { job, checks } = await verifyJob(oracle.db, id.toLowerCase());
+    checks.push(...(await verifyArtifacts(oracle.db, () => oracle.artifactStore(), job.jobId)));
     const wrong = checks.filter(({ matches }) => !matches);
     const hasResult = checks.some(({ name }) => name === "content_hash");
     await out.show({ job_id: job.jobId, state: job.state, verified: wrong.length === 0, checks }, () =>
