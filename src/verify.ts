@@ -114,6 +114,6 @@ async function computeProvenance(db: Database, { jobId, specHash }: Job, result:
   });
 }
 
-function check(name: string, stored: string, computed: string): Check {
+export function check(name: string, stored: string, computed: string): Check {
   return { name, stored, computed, matches: stored === computed };
 }

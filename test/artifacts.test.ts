@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { defineJob, type JobContext } from "oracle-worker";
+import { connect, createWorker, defineJob, type JobContext } from "oracle-worker";
 import type pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { ArtifactStore } from "../dist/artifacts/store.js";
 import { canonicalJson, sha256Hex } from "../dist/core/hash.js";
@@ -12,10 +12,12 @@ import { recordArtifact } from "../dist/store/artifact.js";
 import type { Database } from "../dist/store/database.js";
 import { reclaim } from "../dist/store/reclaim.js";
 import { settle } from "../dist/store/settle.js";
+import { verifyJob } from "../dist/verify.js";
 import { ArtifactKeeper } from "../dist/worker/keep-artifact.js";
 import { claimFrom, expireLease, workerDatabase } from "./support/leases.js";
 import { useLogins } from "./support/logins.js";
 import { until, useTestDatabase } from "./support/oracle.js";
+import { startS3 } from "./support/s3.js";
 
 // Artifacts from the handler's context to their rows and bytes, and back.
 
@@ -161,12 +163,52 @@ describe("context.artifact", () => {
     });
   });
 
-  it("that nobody waits for harms nobody", async () => {
+  it("that nobody waits for is kept all the same, counts in the provenance, and harms nobody", async () => {
     const id = await runOnce(({ artifact }) => {
       void artifact("", "a wrong name");
+      void artifact("unwaited", text(9000, "u"));
       return "done";
     });
     expect((await db.oracle.get(id))?.state).toBe("SUCCEEDED");
+    expect((await db.oracle.artifacts(id)).map(({ name }) => name)).toEqual(["unwaited"]);
+    const { checks } = await verifyJob(db.oracle.db, id);
+    expect(checks.map(({ name, matches }) => [name, matches])).toContainEqual(["provenance_hash", true]);
+  });
+
+  it("after its attempt has ended is refused", async () => {
+    let late: Promise<unknown> | undefined;
+    await runOnce(({ artifact }) => {
+      setTimeout(() => {
+        late = artifact("late", "x");
+      }, 200);
+      return "done";
+    });
+    const refused = await until("the late call", async () => late?.catch((error: unknown) => error));
+    expect(refused).toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  it("goes to a bucket where ARTIFACTS names one", async () => {
+    const server = await startS3();
+    for (const [name, value] of Object.entries(server.env)) vi.stubEnv(name, value);
+    const oracle = await connect({ databaseUrl: db.url, artifacts: `s3://${server.bucket}/e2e` });
+    const queue = newQueue();
+    const definition = defineJob({
+      type: "bucket",
+      input: z.any(),
+      output: z.any(),
+      run: ({ artifact }) => artifact("in-a-bucket", text(9000, "b")),
+    });
+    const worker = await createWorker(oracle, { jobs: [definition], queues: [queue] });
+    const job = await oracle.enqueue(definition, null, { queue });
+    const { artifact_id: id } = (await job.result({ timeoutSeconds: 20 })) as { artifact_id: string };
+    const [row] = await rowsOf(job.id);
+    expect(existsSync(server.fileOf(`e2e/${row?.reference}`))).toBe(true);
+    const opened = await oracle.openArtifact(id);
+    expect((await opened?.content.toArray())?.join("")).toBe(text(9000, "b"));
+    await worker.stop();
+    await oracle.close();
+    await server.stop();
+    vi.unstubAllEnvs();
   });
 });
 

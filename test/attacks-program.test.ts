@@ -146,20 +146,16 @@ describe("rows that belong to a job", () => {
     ["ready_jobs", "(queue_name, tenant_id, rank, ready_at, job_id) VALUES ('q', $1, 0, now(), $2)"],
     ["timers", "(due_at, tenant_id, kind, job_id) VALUES (now(), $1, 'run', $2)"],
     ["audit", "(tenant_id, action, job_id) VALUES ($1, 'x', $2)"],
-    [
-      "artifacts",
-      "(tenant_id, artifact_id, job_id, attempt_no, attempt_id, size, artifact_type, sha256, artifact_payload) VALUES ($1, gen_random_uuid(), $2, 1, gen_random_uuid(), 0, 'a', 'x', '{}')",
-    ],
   ])("have its tenant, also when a worker writes them: %s", async (table, rest) => {
     await expect(
       db.as("worker", `INSERT INTO oracle.${table} ${rest}`, [THIEF, victim.done]),
     ).rejects.toThrow(`${table}.insert refused: the tenant has no such job`);
   });
 
-  it("attempts and results come from functions alone, which copy the job's tenant", async () => {
+  it("attempts, results, logs and artifacts come from functions alone, which copy the job's tenant", async () => {
     const grants = await db.sql(
       `SELECT g.grantee, g.table_name, g.privilege_type, g.column_name FROM information_schema.column_privileges g
-       WHERE g.table_schema = 'oracle' AND g.table_name IN ('attempts', 'results', 'jobs')
+       WHERE g.table_schema = 'oracle' AND g.table_name IN ('attempts', 'results', 'jobs', 'attempt_logs', 'artifacts')
          AND g.column_name IN ('tenant_id', 'job_id', 'attempt_id') AND g.privilege_type <> 'SELECT'
          AND g.grantee <> 'oracle_owner'`,
     );

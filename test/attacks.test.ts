@@ -35,6 +35,7 @@ describe("another tenant's job, by SQL", () => {
       "oracle.attempts": [],
       "oracle.results": [],
       "oracle.artifacts": [],
+      "oracle.attempt_logs": [],
       "oracle.claims": "42501",
       "oracle.ready_jobs": "42501",
       "oracle.timers": "42501",

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   existsSync,
   mkdirSync,
@@ -188,7 +189,16 @@ describe("jobs artifact", () => {
     expect([stdout, stderr]).toEqual(["line 0\n", ""]);
   });
 
-  it("says when the bytes were changed or are gone, and leaves no file", async () => {
+  it("says when the bytes were changed or are gone, and leaves no file; verify names them", async () => {
+    const verify = async () => {
+      const { code, json } = await cli("verify", jobId);
+      const checks = (json.checks ?? []) as { name: string; computed: string; matches: boolean }[];
+      return {
+        code,
+        wrong: checks.filter(({ matches }) => !matches).map(({ name, computed }) => [name, computed]),
+      };
+    };
+    expect(await verify()).toEqual({ code: 0, wrong: [] });
     const [row] = await db.sql(
       "SELECT reference FROM oracle.artifacts WHERE job_id = $1 AND name = 'text.txt'",
       [jobId],
@@ -198,7 +208,10 @@ describe("jobs artifact", () => {
     const output = join(folder, "forged");
     const read = () => cli("jobs", "artifact", jobId, "text.txt", "--output", output);
     expect(await read()).toMatchObject({ code: 1, error: { code: "VERIFY_FAILED" } });
+    const digest = createHash("sha256").update("forged").digest("hex");
+    expect(await verify()).toEqual({ code: 1, wrong: [['artifact "text.txt"', digest]] });
     rmSync(file);
+    expect(await verify()).toEqual({ code: 1, wrong: [['artifact "text.txt"', "missing"]] });
     expect(await read()).toMatchObject({ code: 1, error: { code: "ARTIFACT_STORE" } });
     expect(readdirSync(folder).filter((each) => each.includes("forged"))).toEqual([]);
     expect(existsSync(output)).toBe(false);

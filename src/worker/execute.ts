@@ -29,6 +29,8 @@ export async function execute(
     if (ledger.used) await ledger.quiet();
     if (ledger.hold && attempt.stopReason !== "cancel") return { kind: "held", ...ledger.hold };
     return fail(attempt, definition, thrown);
+  } finally {
+    ledger.close();
   }
 }
 

@@ -72,8 +72,13 @@ export class Ledger implements Recorder {
 
   /** Takes no more calls and waits for those under way: how they end is worth knowing, whatever became of the handler. */
   async quiet(): Promise<void> {
-    this.closed = true;
+    this.close();
     await Promise.allSettled([...(this.calls ?? []), ...(this.artifacts ?? [])]);
+  }
+
+  /** What a handler asks for after its end is refused. */
+  close(): void {
+    this.closed = true;
   }
 
   private open(): AttemptRecords {

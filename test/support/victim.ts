@@ -1,6 +1,8 @@
 import { beforeAll } from "vitest";
 import type { Lease } from "../../dist/core/job.js";
+import { report } from "../../dist/store/report.js";
 import { settle } from "../../dist/store/settle.js";
+import { ArtifactKeeper } from "../../dist/worker/keep-artifact.js";
 import { claimFrom, workerDatabase } from "./leases.js";
 import type { TestDatabase } from "./oracle.js";
 
@@ -9,7 +11,7 @@ export const THIEF = "thief";
 export const VICTIM = "victim";
 
 export interface Victim {
-  /** Succeeded, with a result and an artifact; its key is invoice-1. */
+  /** Succeeded, with a result, a log and an artifact; its key is invoice-1. */
   done: string;
   /** Waits; its key is invoice-2. */
   waiting: string;
@@ -25,14 +27,16 @@ export function useVictim(db: TestDatabase): Victim {
       (await db.oracle.enqueue("pay", { amount: 7 }, { tenant: VICTIM, queue, ...options })).id;
     victim.done = await submit("done", { key: "invoice-1" });
     const [lease] = (await claimFrom(store, "done")).leases as [Lease];
+    await new ArtifactKeeper(store, await db.oracle.artifactStore()).keep(lease, "note", {});
+    const line = {
+      seq: 1,
+      level: "info" as const,
+      message: "paying",
+      fields: undefined,
+      madeAt: performance.now(),
+    };
+    await report(store, [{ lease, progress: undefined, lines: [line] }]);
     await settle(store, [{ lease, outcome: { kind: "succeeded", resultText: '"paid"', contentHash: "h" } }]);
-    await db.as(
-      "worker",
-      `INSERT INTO oracle.artifacts (artifact_id, job_id, attempt_no, attempt_id, size, tenant_id, artifact_type, sha256,
-         artifact_payload)
-       VALUES (gen_random_uuid(), $1, 1, $2, 2, $3, 'note', 'x', '{}')`,
-      [victim.done, lease.attemptId, VICTIM],
-    );
     victim.waiting = await submit("waiting", { key: "invoice-2", dedupe: "active", deadline: 3600 });
     await submit("later", { runAfter: 3600 });
     await db.oracle.cancel(await submit("cancelled"));
