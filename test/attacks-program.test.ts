@@ -3,8 +3,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { cancel, retry } from "../dist/store/control.js";
 import type { Database } from "../dist/store/database.js";
 import { enqueue } from "../dist/store/enqueue.js";
+import { approve, reject } from "../dist/store/plan.js";
 import { getAttempts, getJob, getResult, list, requireJob } from "../dist/store/read.js";
 import { renew } from "../dist/store/renew.js";
+import { resolve } from "../dist/store/resolve.js";
 import { settle } from "../dist/store/settle.js";
 import { toNewJob } from "../dist/submit.js";
 import { workerDatabase } from "./support/leases.js";
@@ -43,6 +45,8 @@ describe("a program that acts for one tenant", () => {
   const submit = (tenant: Database, options: Parameters<typeof toNewJob>[2]) =>
     enqueue(tenant, [toNewJob("pay", { amount: 7 }, { tenant: THIEF, ...options }, limits)]);
 
+  const takeOver = { name: "take-over", text: "SELECT {schema}.take_over_steps($1, 'x')" };
+
   it("does what it may for its own tenant", async () => {
     const [own] = await asThief((tenant) => submit(tenant, { key: "mine" }));
     const id = own?.jobId ?? "";
@@ -65,17 +69,24 @@ describe("a program that acts for one tenant", () => {
     ["cancel", (tenant, id) => cancel(tenant, id)],
     ["retry", (tenant, id) => retry(tenant, id)],
     ["replay", (tenant, id) => submit(tenant, { replayOf: id })],
+    ["approve", (tenant, id) => approve(tenant, id)],
+    ["reject", (tenant, id) => reject(tenant, id, "no")],
+    ["resolve its effect", (tenant, id) => resolve(tenant, id, { outcome: "failed", evidence: "x" })],
+    ["take over its steps", (tenant, id) => tenant.query(takeOver, [id])],
     [
       "a page after",
       (tenant, id) =>
         list(tenant, { after: id }).then(({ items }) => items.every((job) => job.tenantId === THIEF)),
     ],
   ])("finds another tenant's job absent: %s", async (_name, ask) => {
-    for (const id of [victim.done, victim.waiting, victim.running.jobId]) {
+    for (const id of [victim.done, victim.waiting, victim.planned, victim.running.jobId, victim.effect]) {
       const [theirs, nobodys] = await answers((id) => asThief((tenant) => ask(tenant, id)), id);
       expect(theirs).toEqual(nobodys);
     }
     expect((await db.oracle.get(victim.waiting))?.state).toBe("PENDING");
+    expect((await db.oracle.get(victim.planned))?.holdReason).toBe("awaiting approval");
+    const effects = await db.sql("SELECT state FROM oracle.effects WHERE effect_id = $1", [victim.effect]);
+    expect(effects).toEqual([{ state: "IN_DOUBT" }]);
     expect((await db.oracle.get(victim.running.jobId))?.cancelRequestedAt).toBeNull();
   });
 
@@ -183,6 +194,7 @@ describe("rows that belong to a job", () => {
       "token_id",
       "token_hash",
       "audit_id",
+      "effect_id",
       "worker_id",
       "opening_id",
       "login",
@@ -239,6 +251,9 @@ describe("a forged or guessed attempt", () => {
         "DELETE FROM oracle.attempts",
         "UPDATE oracle.attempts SET attempt_id = gen_random_uuid()",
         "INSERT INTO oracle.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id) VALUES (gen_random_uuid(), gen_random_uuid(), 1, 'thief', 'me')",
+        "UPDATE oracle.effects SET state = 'CONFIRMED'",
+        "DELETE FROM oracle.effects",
+        "DELETE FROM oracle.steps",
         "DELETE FROM oracle.audit",
         "UPDATE oracle.audit SET login = 'somebody else'",
         "INSERT INTO oracle.audit (tenant_id, job_id, action, login) VALUES ('thief', gen_random_uuid(), 'x', 'somebody else')",

@@ -35,6 +35,8 @@ describe("another tenant's job, by SQL", () => {
       "oracle.attempts": [],
       "oracle.results": [],
       "oracle.artifacts": [],
+      "oracle.steps": [],
+      "oracle.effects": [],
       "oracle.claims": "42501",
       "oracle.ready_jobs": "42501",
       "oracle.timers": "42501",

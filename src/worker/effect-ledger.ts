@@ -4,6 +4,7 @@ import { contentHash } from "../core/hash.js";
 import type { CommitStatement, HoldReason, StoredError } from "../core/job.js";
 import { type JsonValue, toJsonText } from "../core/json.js";
 import { toStoredError } from "../core/retry.js";
+import { secretsIn } from "../core/secrets.js";
 import type { JobDefinition } from "../handlers/define.js";
 import { checkEffect, checkName } from "../handlers/effects.js";
 import type { Begun, EffectEnding, EffectRecorder } from "../handlers/recorder.js";
@@ -80,7 +81,7 @@ export class EffectLedger implements EffectRecorder {
       throw this.holdFor(name, "its lookup cannot tell whether it happened");
     }
     if (ending.state !== "CONFIRMED") {
-      await this.record(name, ending.state, null, toStoredError(ending.error));
+      await this.record(name, ending.state, null, this.stored(ending.error));
       this.standing.set(
         name,
         ending.state === "IN_DOUBT" ? "in doubt" : before === "asked" ? "cleared" : "over",
@@ -200,8 +201,12 @@ export class EffectLedger implements EffectRecorder {
     const error = new OracleError("EFFECT_IN_DOUBT", `Effect ${JSON.stringify(name)} is in doubt: ${why}.`, {
       jobId: this.records.lease.jobId,
     });
-    this.hold = { reason: "effect in doubt", error: toStoredError(error) };
+    this.hold = { reason: "effect in doubt", error: this.stored(error) };
     return error;
+  }
+
+  private stored(error: unknown): StoredError {
+    return toStoredError(error, secretsIn(this.records.lease.input));
   }
 
   private async lookAt(name: string): Promise<{ effect: Effect }> {
@@ -222,7 +227,7 @@ export class EffectLedger implements EffectRecorder {
     try {
       return toJsonText(response, this.records.shared.limits, `response of effect ${name}`);
     } catch (error) {
-      await this.record(name, "IN_DOUBT", null, toStoredError(error));
+      await this.record(name, "IN_DOUBT", null, this.stored(error));
       this.standing.set(name, "in doubt");
       throw error;
     }
