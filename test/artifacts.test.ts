@@ -252,7 +252,7 @@ describe("the fence", () => {
       ["seen", 1],
       ["another", 0],
     ] as const) {
-      const client = await (await login({ tenant })).connect();
+      const client = await (await login({ tenantId: tenant })).connect();
       for (const table of ["artifacts", "attempt_logs"]) {
         expect(await count(client, table), `${table} as ${tenant}`).toBe(rows);
       }
