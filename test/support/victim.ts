@@ -29,14 +29,13 @@ export function useVictim(db: TestDatabase): Victim {
       (await db.oracle.enqueue("pay", { amount: 7 }, { tenant: VICTIM, queue, ...options })).id;
     victim.done = await submit("done", { key: "invoice-1" });
     const [lease] = (await claimFrom(store, "done")).leases as [Lease];
-    await settle(store, [{ lease, outcome: { kind: "succeeded", resultText: '"paid"', contentHash: "h" } }]);
     await db.as(
       "worker",
-      `INSERT INTO oracle.artifacts (artifact_id, job_id, attempt_no, attempt_id, size, tenant_id, artifact_type, sha256,
-         artifact_payload)
-       VALUES (gen_random_uuid(), $1, 1, $2, 2, $3, 'note', 'x', '{}')`,
-      [victim.done, lease.attemptId, VICTIM],
+      `SELECT oracle.record_artifact(gen_random_uuid(), $1, $2, 'json', 'note', 'application/json', repeat('0', 64), 2,
+         NULL, '{}')`,
+      [victim.done, lease.attemptId],
     );
+    await settle(store, [{ lease, outcome: { kind: "succeeded", resultText: '"paid"', contentHash: "h" } }]);
     victim.waiting = await submit("waiting", { key: "invoice-2", dedupe: "active", deadline: 3600 });
     await submit("later", { runAfter: 3600 });
     await db.oracle.cancel(await submit("cancelled"));
