@@ -36,6 +36,8 @@ describe("another tenant's job, by SQL", () => {
       "oracle.results": [],
       "oracle.artifacts": [],
       "oracle.attempt_logs": [],
+      "oracle.steps": [],
+      "oracle.effects": [],
       "oracle.claims": "42501",
       "oracle.ready_jobs": "42501",
       "oracle.timers": "42501",

@@ -1,9 +1,11 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { defineJob } from "oracle-worker";
+import { connect, createWorker, defineJob } from "oracle-worker";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { runAsPerson, runToEnd } from "./support/cli.js";
@@ -95,6 +97,45 @@ describe("a job that says everything it knows", () => {
     expect(await db.oracle.attempts(job.id)).toMatchObject([
       { progress: { message: "at [redacted]", details: { token: "[redacted]", steps: ["[redacted]"] } } },
     ]);
+  });
+});
+
+describe("a program that writes secrets to stderr", () => {
+  it("leaves none in its attempt's error, nor in what is kept of its stderr", async () => {
+    const script = `let input = "";
+      process.stdin.on("data", (chunk) => { input += chunk; }).on("end", () => {
+        const { password } = JSON.parse(input).input;
+        console.error("Error: " + process.env.PLAIN_API_KEY + " and ${bait.key} and " + password);
+        process.exit(3);
+      })`;
+    const program = defineJob({
+      type: "program",
+      input: z.object({ password: z.string() }),
+      output: z.null(),
+      executable: [process.execPath, "-e", script],
+      env: ["PLAIN_API_KEY"],
+    });
+    Object.assign(process.env, { PLAIN_API_KEY: bait.environment, ARTIFACTS: `file:${db.artifacts}` });
+    // A process learns what its environment holds when it connects.
+    const oracle = await connect({ databaseUrl: db.url });
+    const worker = await createWorker(oracle, { jobs: [program], queues: ["stderr"] });
+    const job = await oracle.enqueue(
+      program,
+      { password: bait.payload },
+      { queue: "stderr", maxAttempts: 1 },
+    );
+    const ended = await oracle.wait(job.id, { timeoutSeconds: 20 });
+    await worker.stop();
+    delete process.env.PLAIN_API_KEY;
+    delete process.env.ARTIFACTS;
+    expect(ended?.error?.message).toContain("Error: [redacted] and [redacted] and [redacted]");
+    expectNone(JSON.stringify([ended, await oracle.attempts(job.id)]));
+    const [kept] = await oracle.artifacts(job.id);
+    const content = (await oracle.openArtifact(kept?.artifactId ?? ""))?.content;
+    expect(await text(content ?? Readable.from(""))).toBe(
+      "Error: [redacted] and [redacted] and [redacted]\n",
+    );
+    await oracle.close();
   });
 });
 

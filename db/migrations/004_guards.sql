@@ -51,9 +51,8 @@ EXECUTE FUNCTION {schema}.refuse('a closed attempt does not change');
 CREATE TRIGGER results_immutable AFTER UPDATE ON {schema}.results
 FOR EACH ROW EXECUTE FUNCTION {schema}.refuse('a result never changes');
 
--- What belongs to a job has the job's tenant. Attempts, results and reports are written by functions only, which take both
--- from the job itself; where roles may write too, they are checked, and a job of another tenant looks like one
--- that does not exist.
+-- What belongs to a job has the job's tenant. Most of it is written by functions only, which take both from the job
+-- itself; where roles may write too, they are checked, and a job of another tenant looks like one that does not exist.
 CREATE FUNCTION {schema}.same_tenant() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -22,14 +22,14 @@ BEGIN
 END
 $$;
 
--- Functions that run as the owner see every row; they ask here whether their caller may. A worker serves all
--- tenants, everybody else one.
+-- Functions that run as the owner see every row, and ask here whether the caller may. A worker serves all tenants,
+-- everybody else one. Asked in a WHERE clause, so that another tenant's row looks like one that is not there.
 CREATE FUNCTION {schema}.caller_serves(tenant text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT {schema}.caller_has('{role}_worker') OR coalesce(tenant = {schema}.current_tenant(), false)
 $$;
 
--- The same of many, with an error.
+-- The same for what is submitted, where the tenant is the caller's own word.
 CREATE FUNCTION {schema}.check_tenants(tenants text[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

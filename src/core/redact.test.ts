@@ -130,7 +130,7 @@ describe("a text", () => {
   }, 120_000);
 
   it("is cut when it is far too long", () => {
-    expect(redactText("x".repeat(1_000_000)).length).toBeLessThan(201_000);
+    expect(redactText("x".repeat(9_000_000)).length).toBeLessThan(2_001_000);
   });
 });
 

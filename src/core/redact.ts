@@ -27,8 +27,8 @@ const header =
 const named =
   /(passw(?:or)?d|passphrase|pwd|secret|credentials?|dsn|token|(?:api|access|private|secret|signing|encryption|account)[ _-]?key)(\\{0,3}["']?\s{0,3}(?:=>?|:(?!\s{1,3}[A-Za-z]{1,20} [a-z]))\s{0,3})((\\{1,3}"(?:[^"\\]|\\\\\\"|\\[^"])+)|("(?:[^"\\]|\\.)+)|('[^'\r\n]+)|(?!(?:null|undefined|true|false|none)\b)[^\s"'\\,;&(){}[\]<>]+)/gi;
 
-/** More than anybody reads, and less than what would exhaust a regular expression. */
-const LONGEST = 200_000;
+/** More than anybody reads, and a fraction of what would exhaust a regular expression. */
+const LONGEST = 2_000_000;
 
 /**
  * Hides what looks like a secret in a text, what this process knows to be one, and what `also` names. A text that

@@ -108,10 +108,14 @@ export function retryAfterOf(thrown: unknown): number {
   return seconds > 0 && seconds <= LONGEST_RETRY_AFTER_SECONDS ? seconds : 0;
 }
 
+/** Of an error's text: far more than is kept, so that no secret is cut before it is known for one. */
+const MOST_LOOKED_AT = 65_536;
+
 /** Error texts come from anywhere; NUL, lone surrogates and megabytes must not stop the failure's record. */
 function clean(error: ThrownError, secrets: readonly string[]): StoredError {
   const { code, retryable, name, stack, field } = error;
-  const cleaned = (text: string, maxLength?: number) => sanitizeText(redactText(text, secrets), maxLength);
+  const cleaned = (text: string, maxLength?: number) =>
+    sanitizeText(redactText(text.slice(0, MOST_LOOKED_AT), secrets), maxLength);
   return {
     code,
     retryable,

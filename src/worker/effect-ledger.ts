@@ -81,7 +81,7 @@ export class EffectLedger implements EffectRecorder {
       throw this.holdFor(name, "its lookup cannot tell whether it happened");
     }
     if (ending.state !== "CONFIRMED") {
-      await this.record(name, ending.state, null, toStoredError(ending.error, this.secrets()));
+      await this.record(name, ending.state, null, this.stored(ending.error));
       this.standing.set(
         name,
         ending.state === "IN_DOUBT" ? "in doubt" : before === "asked" ? "cleared" : "over",
@@ -201,8 +201,13 @@ export class EffectLedger implements EffectRecorder {
     const error = new OracleError("EFFECT_IN_DOUBT", `Effect ${JSON.stringify(name)} is in doubt: ${why}.`, {
       jobId: this.records.lease.jobId,
     });
-    this.hold = { reason: "effect in doubt", error: toStoredError(error) };
+    this.hold = { reason: "effect in doubt", error: this.stored(error) };
     return error;
+  }
+
+  /** Errors are kept without what looks like a secret of the payload. */
+  private stored(error: unknown): StoredError {
+    return toStoredError(error, secretsIn(this.records.lease.input));
   }
 
   private async lookAt(name: string): Promise<{ effect: Effect }> {
@@ -223,15 +228,10 @@ export class EffectLedger implements EffectRecorder {
     try {
       return toJsonText(response, this.records.shared.limits, `response of effect ${name}`);
     } catch (error) {
-      await this.record(name, "IN_DOUBT", null, toStoredError(error, this.secrets()));
+      await this.record(name, "IN_DOUBT", null, this.stored(error));
       this.standing.set(name, "in doubt");
       throw error;
     }
-  }
-
-  /** Errors are kept without what looks like a secret of the payload. */
-  private secrets(): string[] {
-    return secretsIn(this.records.lease.input);
   }
 
   private async record(

@@ -18,7 +18,7 @@ export function useLogins(db: TestDatabase): (use: LoginUse) => Promise<TestLogi
   const clients: pg.Client[] = [];
   afterAll(async () => {
     await Promise.all(clients.map((client) => client.end()));
-    for (const name of names) await administer(inject("adminUrl"), `DROP ROLE ${name}`);
+    for (const name of names) await administer(inject("adminUrl"), `DROP ROLE IF EXISTS ${name}`);
   });
   return async (use) => {
     const name = `login_${randomBytes(5).toString("hex")}`;

@@ -16,6 +16,10 @@ export interface Victim {
   /** Waits; its key is invoice-2. */
   waiting: string;
   running: Lease;
+  /** Held until somebody approves its plan. */
+  planned: string;
+  /** Of the running job; in doubt. */
+  effect: string;
 }
 
 /** Jobs of the victim in every state there is something to steal from. */
@@ -42,6 +46,18 @@ export function useVictim(db: TestDatabase): Victim {
     await db.oracle.cancel(await submit("cancelled"));
     await submit("running");
     victim.running = (await claimFrom(store, "running")).leases[0] as Lease;
+    victim.planned = await submit("planned");
+    await db.as("worker", "UPDATE oracle.jobs SET hold_reason = 'awaiting approval' WHERE job_id = $1", [
+      victim.planned,
+    ]);
+    const [effect] = await db.sql(
+      `INSERT INTO oracle.effects (job_id, effect_id, seq, attempt_no, kind, state, tenant_id, name, request, request_hash,
+         dispatched_at, in_doubt_at)
+       VALUES ($1, gen_random_uuid(), 1, 1, 'unsafe', 'IN_DOUBT', $2, 'transfer', '{}', 'h', now(), now())
+       RETURNING effect_id`,
+      [victim.running.jobId, VICTIM],
+    );
+    victim.effect = effect?.effect_id;
     await store.close();
   });
   return victim;

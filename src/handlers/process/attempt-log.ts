@@ -1,3 +1,5 @@
+import { redactText } from "../../core/redact.js";
+import { secretsIn } from "../../core/secrets.js";
 import type { JobContext } from "../define.js";
 import { BoundedBytes } from "./bytes.js";
 import { STDERR_BYTES, STDERR_TAIL_BYTES } from "./caps.js";
@@ -26,12 +28,13 @@ export class AttemptLog {
     return whole.trimStart();
   }
 
-  /** Keeps it with the attempt. That it could not be kept must not hide how the attempt ended. */
+  /** Keeps it with the attempt, without secrets. That it could not be kept must not hide how the attempt ended. */
   async keep(context: JobContext<unknown>): Promise<void> {
     if (this.kept.length === 0) return;
     const mark = this.dropped > 0 ? `\n[cut: ${this.dropped} more bytes]\n` : "";
+    const text = redactText(this.kept.peek().toString("utf8"), secretsIn(context.input));
     try {
-      await context.artifact("stderr.log", Buffer.concat([this.kept.peek(), Buffer.from(mark)]), {
+      await context.artifact("stderr.log", Buffer.from(text + mark), {
         mediaType: "text/plain; charset=utf-8",
       });
     } catch {
