@@ -26,15 +26,17 @@ export function bodyCheck(schema: z.ZodType): Check {
 /** The same for the query or the path. */
 export function textCheck(schema: z.ZodType): Check {
   const validate = texts.compile(toJsonSchema(schema, "input"));
-  // Its prototype is null; names such as __proto__ are names.
-  return (value) => run(validate, Object.assign({}, value), (path) => path.slice(1));
+  // A copy that may be changed, in which `__proto__` is a name like any other.
+  return (value) =>
+    run(validate, Object.fromEntries(Object.entries(value as object)), (path) => path.slice(1));
 }
 
 function run(validate: ValidateFunction, value: unknown, place: (path: string) => string): unknown {
   if (validate(value)) return value;
   const error = validate.errors?.at(-1) as ErrorObject;
   const { missingProperty, additionalProperty } = error.params as Record<string, string | undefined>;
-  const field = place([error.instancePath, missingProperty ?? additionalProperty].filter(Boolean).join("/"));
+  const member = missingProperty ?? additionalProperty;
+  const field = place(error.instancePath + (member === undefined ? "" : `/${escapePointer(member)}`));
   throw new OracleError("INVALID_ARGUMENT", `${field} ${says(error)}.`, { field });
 }
 
@@ -43,6 +45,10 @@ function says({ keyword, message = "is not allowed", params }: ErrorObject): str
   if (keyword === "additionalProperties") return "is unknown here";
   if (keyword === "enum") return `must be one of ${(params.allowedValues as unknown[]).join(", ")}`;
   return message.replaceAll('"', "");
+}
+
+function escapePointer(name: string): string {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 /** `/items/3/name` → `.items[3].name`. */
