@@ -54,7 +54,11 @@ const mailing = defineJob({
   output: z.object({ sent: z.int() }),
   approve: "person",
   async run({ input, effect, plan }) {
-    const mails = input.to.map((to) => ({ key: `mail ${to}`, kind: "idempotent" as const, request: { to } }));
+    const mails = input.to.map((to) => ({
+      name: `mail ${to}`,
+      kind: "idempotent" as const,
+      request: { to },
+    }));
     await plan(mails);
     for (const mail of mails) await effect(mail, () => ({ accepted: true }));
     return { sent: mails.length };

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { until } from "../support/oracle.js";
-import { faultsFound, overflow, shot } from "./support/browser.js";
+import { faultsFound, shot, sticksOut } from "./support/browser.js";
 import { useDashboard } from "./support/dashboard.js";
 
 // Every page, filled with what users may send: on every screen, for every eye, and never as markup.
@@ -21,7 +21,7 @@ const busy = defineJob({
     log.info(`log ${nasty}`, { field: nasty });
     progress(0.5, `progress ${nasty}`);
     await step(`step ${nasty}`, () => nasty);
-    await effect({ key: `effect ${nasty}`, kind: "idempotent", request: { to: nasty } }, () => nasty);
+    await effect({ name: `effect ${nasty}`, kind: "idempotent", request: { to: nasty } }, () => nasty);
     await artifact(`artifact ${nasty}`, nasty, { mediaType: "text/html" });
     if (input.fails) throw new TerminalError(`error ${nasty}`);
     return { note: nasty };
@@ -75,7 +75,7 @@ describe.each([
       await page.goto(dashboard.url + path);
       await settle(page);
       expect(await faultsFound(page), path).toEqual([]);
-      expect(await overflow(page), path).toBe(0);
+      expect(await sticksOut(page), path).toEqual([]);
       expect(await page.evaluate("globalThis.hit"), path).toBeUndefined();
       expect(await page.locator('img[src="x"], script:not([src]), [onerror]').count(), path).toBe(0);
       await shot(page, `${name}-${each}`, { whole: true });

@@ -49,7 +49,7 @@ export function EffectsPage() {
         </ul>
       </section>
       {data?.next && (
-        <nav className="pager" aria-label="Pages of the list">
+        <nav className="pager" aria-label="Older and newer">
           <span />
           <Link className="button" href={withSearch(address, { cursor: data.next })}>
             Older

@@ -65,7 +65,7 @@ function Pager({ list, filters }: { list: SteadyJobs; filters: JobFilters }) {
   const address = useAddress();
   const { next, searched_until } = list.page ?? {};
   return (
-    <nav className="pager" aria-label="Pages of the list">
+    <nav className="pager" aria-label="Older and newer">
       {filters.cursor ? (
         <Link className="button" href={withSearch(address, { cursor: undefined })}>
           Newest

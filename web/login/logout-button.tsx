@@ -1,16 +1,12 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { api } from "../api.js";
 import { Icon } from "../ui/icons.js";
 
 export function LogoutButton() {
-  const queries = useQueryClient();
   const logout = useMutation({
     mutationFn: () => api.logOut(),
-    onSuccess: () => {
-      // Nothing of one person's may be left for the next.
-      queries.clear();
-      queries.setQueryData(["session"], null);
-    },
+    // A fresh page: nothing of one person's is left for the next.
+    onSuccess: () => window.location.assign("/"),
   });
   return (
     <button type="button" className="button" disabled={logout.isPending} onClick={() => logout.mutate()}>

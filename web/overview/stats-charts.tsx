@@ -24,12 +24,14 @@ export function StatsCharts({ stats }: { stats: StatsJson }) {
         title="Queue depth since this tab opened"
         times={depth.times}
         series={depthSeries}
+        whole
         format={whole}
       />
       <Chart
         title={`Attempts ended per ${per}`}
         times={charts.times}
         series={charts.throughput}
+        whole
         format={whole}
       />
       <Chart
@@ -48,11 +50,9 @@ export function StatsCharts({ stats }: { stats: StatsJson }) {
         title={`Failed attempts per ${per}, by class`}
         times={charts.times}
         series={charts.failures}
+        whole
         format={whole}
       />
-      {!stats.complete && (
-        <p className="muted small">So much happened that these figures are of a part of it.</p>
-      )}
     </section>
   );
 }

@@ -16,7 +16,11 @@ export interface ChartProps {
   times: number[];
   series: Series[];
   format: (value: number) => string;
+  /** Counts: no ticks between the whole numbers. */
+  whole?: boolean;
 }
+
+const wholeSteps = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7].flatMap((step) => [step, 2 * step, 5 * step]);
 
 export const HEIGHT = 160;
 const SHORTEST_SECONDS = 300;
@@ -27,7 +31,7 @@ export function dataOf({ times, series }: Pick<ChartProps, "times" | "series">):
 
 export function optionsOf(
   element: HTMLElement,
-  { series, format }: Pick<ChartProps, "series" | "format">,
+  { series, format, whole = false }: Pick<ChartProps, "series" | "format" | "whole">,
   onPoint: (index: number | null) => void,
 ): uPlot.Options {
   const resolve = colourReader(element);
@@ -54,7 +58,7 @@ export function optionsOf(
         label,
         stroke: resolve(colour),
         width: 1.6,
-        points: { show: false },
+        points: { show: ({ data: [times] }: uPlot) => times.length < 2 },
         ...(dash ? { dash } : {}),
         ...(fill ? { fill: withAlpha(resolve(colour)) } : {}),
       })),
@@ -66,7 +70,12 @@ export function optionsOf(
         size: 26,
         values: (_plot, ticks, _axis, _space, step) => ticks.map((at) => clock(at, step)),
       },
-      { ...axis, size: 52, values: (_plot, ticks) => ticks.map(format) },
+      {
+        ...axis,
+        size: 52,
+        values: (_plot, ticks) => ticks.map(format),
+        ...(whole ? { incrs: wholeSteps } : {}),
+      },
     ],
     hooks: { setCursor: [(made) => onPoint(made.cursor.idx ?? null)] },
   };

@@ -5,14 +5,14 @@ import { type ChartProps, dataOf, HEIGHT, optionsOf } from "./chart-options.js";
 import { useTheme } from "./use-theme.js";
 
 /** A live line chart. Its legend shows the values under the pointer, or else the latest, as text. */
-export function Chart({ title, times, series, format }: ChartProps) {
+export function Chart({ title, times, series, format, whole = false }: ChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const [pointed, setPointed] = useState<number | null>(null);
   const theme = useTheme();
   const shape = series.map((each) => each.label).join();
-  const latest = useRef({ times, series, format });
-  latest.current = { times, series, format };
+  const latest = useRef({ times, series, format, whole });
+  latest.current = { times, series, format, whole };
 
   // The plot is made anew only when its lines or colours change; new values are handed to it.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the values are read from the ref on purpose

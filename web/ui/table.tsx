@@ -26,32 +26,35 @@ export function Table<Row>(props: {
     [column.number && "number", column.narrow && "narrow", column.wide && "wide"].filter(Boolean).join(" ") ||
     undefined;
   return (
-    <table className="table">
-      <caption className="visually-hidden">{props.caption}</caption>
-      <thead>
-        <tr>
-          {columns.map((column) => (
-            <th key={column.title} scope="col" className={classOf(column)}>
-              {column.unseen ? <span className="visually-hidden">{column.title}</span> : column.title}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {props.rows.map((row) => (
-          <tr key={props.keyOf(row)} className={props.rowClass?.(row)}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard
+    <section className="table-box" aria-label={`${props.caption}, as a table`} tabIndex={0}>
+      <table className="table">
+        <caption className="visually-hidden">{props.caption}</caption>
+        <thead>
+          <tr>
             {columns.map((column) => (
-              <td
-                key={column.title}
-                data-title={column.unseen ? "" : column.title}
-                className={classOf(column)}
-              >
-                {column.cell(row)}
-              </td>
+              <th key={column.title} scope="col" className={classOf(column)}>
+                {column.unseen ? <span className="visually-hidden">{column.title}</span> : column.title}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {props.rows.map((row) => (
+            <tr key={props.keyOf(row)} className={props.rowClass?.(row)}>
+              {columns.map((column) => (
+                <td
+                  key={column.title}
+                  data-title={column.unseen ? "" : column.title}
+                  className={classOf(column)}
+                >
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }

@@ -81,7 +81,11 @@ export async function faultsFound(page: Page): Promise<string[]> {
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(" | ")}`);
 }
 
-/** By how many pixels the page is wider than the screen. */
-export async function overflow(page: Page): Promise<number> {
-  return (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number;
+/** What makes the page wider than the screen; nothing, if it is not. */
+export async function sticksOut(page: Page): Promise<string[]> {
+  return (await page.evaluate(`
+    document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth)
+      .map((element) => element.outerHTML.slice(0, 120))
+  `)) as string[];
 }

@@ -50,7 +50,7 @@ export class Dashboard {
 export async function logIn(page: Page, token: string): Promise<void> {
   await page.getByLabel("Token").fill(token);
   await page.getByRole("button", { name: "Log in" }).click();
-  await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
+  await page.locator("main.page").waitFor();
 }
 
 /** The address that `serve` and `dev` print when they are ready. */
