@@ -171,7 +171,7 @@ describe("context.artifact", () => {
     });
     expect((await db.oracle.get(id))?.state).toBe("SUCCEEDED");
     expect((await db.oracle.artifacts(id)).map(({ name }) => name)).toEqual(["unwaited"]);
-    const { checks } = await verifyJob(db.oracle.db, id);
+    const { checks } = await verifyJob(db.oracle, id);
     expect(checks.map(({ name, matches }) => [name, matches])).toContainEqual(["provenance_hash", true]);
   });
 

@@ -125,11 +125,10 @@ function text({ format, pattern, minLength = 0, maxLength = 40 }: Schema): fc.Ar
   return fc.string({ unit: "grapheme", ...size });
 }
 
-function object({ properties = {}, required = [] }: Schema): fc.Arbitrary<unknown> {
-  const members = Object.entries(properties as Record<string, Schema>).map(([name, member]) => [
-    name,
-    valid(member),
-  ]);
+function object({ properties = {}, required = [] as string[] }: Schema): fc.Arbitrary<unknown> {
+  const members = Object.entries(properties as Record<string, Schema>).map(
+    ([name, member]): [string, fc.Arbitrary<unknown>] => [name, valid(member)],
+  );
   return fc.record(Object.fromEntries(members), { requiredKeys: required as string[] });
 }
 
@@ -177,7 +176,9 @@ function requests(target: Target, wild: boolean): fc.Arbitrary<Request> {
   return fc
     .tuple(given("path"), given("query"), given("header"), body, extra)
     .map(([path, query, header, sent, more]) => {
-      const search = new URLSearchParams(Object.entries(query).map(([name, one]) => [name, asText(one)]));
+      const search = new URLSearchParams(
+        Object.entries(query).map(([name, one]): [string, string] => [name, asText(one)]),
+      );
       if (more) search.append(more[0], more[1]);
       const filled = target.path.replace(/\{(\w+)\}/g, (_, name) =>
         encodeURIComponent(wellFormed(path[name])),

@@ -30,7 +30,7 @@ describe("POST /jobs", () => {
         body: JSON.stringify(sent),
       });
     const first = await post("doc-1", body);
-    const { job_id, ...rest } = await first.json();
+    const { job_id, ...rest } = (await first.json()) as Record<string, unknown>;
     expect(first.status).toBe(201);
     expect(rest).toEqual({
       tenant_id: "default",

@@ -73,7 +73,7 @@ describe("a body", () => {
       headers: { "content-type": type },
       body,
     });
-    return { status: response.status, ...(await response.json()) };
+    return { status: response.status, ...((await response.json()) as object) };
   };
   const wrap = (value: string) => `{"type": "x", "input": {"a": [1, ${value}]}}`;
 

@@ -55,7 +55,7 @@ const mailing = defineJob({
   approve: "person",
   async run({ input, effect, plan }) {
     const mails = input.to.map((to) => ({
-      name: `mail ${to}`,
+      key: `mail ${to}`,
       kind: "idempotent" as const,
       request: { to },
     }));

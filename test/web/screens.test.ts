@@ -21,7 +21,7 @@ const busy = defineJob({
     log.info(`log ${nasty}`, { field: nasty });
     progress(0.5, `progress ${nasty}`);
     await step(`step ${nasty}`, () => nasty);
-    await effect({ name: `effect ${nasty}`, kind: "idempotent", request: { to: nasty } }, () => nasty);
+    await effect({ key: `effect ${nasty}`, kind: "idempotent", request: { to: nasty } }, () => nasty);
     await artifact(`artifact ${nasty}`, nasty, { mediaType: "text/html" });
     if (input.fails) throw new TerminalError(`error ${nasty}`);
     return { note: nasty };

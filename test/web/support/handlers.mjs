@@ -8,7 +8,7 @@ export const charge = defineJob({
   input: z.object({ cents: z.int() }),
   output: z.object({ receipt: z.string() }),
   run: ({ input, effect }) =>
-    effect({ name: "charge", kind: "unsafe", request: { cents: input.cents } }, async () => {
+    effect({ key: "charge", kind: "unsafe", request: { cents: input.cents } }, async () => {
       process.kill(process.pid, "SIGKILL");
       await sleep(60_000);
       return { receipt: "never" };
