@@ -31,9 +31,12 @@ export interface Check {
 
 /** Computes every hash of a job anew from what is stored: input, result, steps, effects, artifacts, provenance. */
 export async function verifyJob(
-  { db, artifactStore }: VerifySource,
+  source: VerifySource,
   jobId: string,
 ): Promise<{ job: Job & { input: JsonValue }; checks: Check[] }> {
+  const { db } = source;
+  // Not taken out of its object: an installation's method needs its `this`.
+  const artifactStore = () => source.artifactStore();
   const job = await requireJob(db, jobId);
   const { type: jobType, input, handlerVersion } = job;
   const checks = [
@@ -114,6 +117,6 @@ async function computeProvenance(db: Database, { jobId, specHash }: Job, result:
   });
 }
 
-export function check(name: string, stored: string, computed: string): Check {
+function check(name: string, stored: string, computed: string): Check {
   return { name, stored, computed, matches: stored === computed };
 }
