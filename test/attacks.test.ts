@@ -214,14 +214,22 @@ describe("names and functions of one's own", () => {
     expect(names(({ definer, pinned }) => definer && !pinned)).toEqual([]);
     expect(names(({ tenant }) => tenant)).toEqual(["current_tenant", "enqueue"]);
     expect(names(({ server }) => server)).toEqual([
+      "count_delayed",
       "current_tenant",
       "decide_plan",
       "enqueue",
       "enqueue_jobs",
+      "has_tokens",
       "key_as_id",
+      "queue_depths",
+      "ready_sample",
       "resolve_effect",
+      "running_jobs",
+      "sees_every_tenant",
       "take_over_steps",
       "verify_token",
+      "waiting_jobs",
+      "wake",
     ]);
   });
 });

@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useTestDatabase } from "./support/oracle.js";
 import { runCli } from "./support/process.js";
-import { pythonFolder } from "./support/python.js";
 
 // examples/handlers/ as its files say: Python, shell, C and a thread, through the real command line.
 

@@ -189,7 +189,7 @@ describe("SQL that commits with the result", () => {
     expect(await db.sql("SELECT * FROM public.orders")).toEqual([{ id: 1, by_login: login() }]);
     expect(await db.oracle.effects(id)).toMatchObject([
       {
-        key: "order",
+        name: "order",
         kind: "database",
         state: "CONFIRMED",
         request: { sql: "INSERT INTO public.orders (id) VALUES ($1)", values: [1] },
