@@ -4,7 +4,7 @@ import { z } from "zod";
 /** The same handler in a thread and in a process: what a child may ask of its worker. */
 async function run({ input, step, effect, plan, onCommit, job }) {
   const drawn = await step("draw", () => ({ attempt: job.attemptNo }));
-  const mail = { name: "mail", kind: input.kind ?? "idempotent", request: { to: "ada" } };
+  const mail = { key: "mail", kind: input.kind ?? "idempotent", request: { to: "ada" } };
   if (input.how === "plans") await plan([mail]);
   const sent = await effect(mail, ({ idempotencyKey }) => {
     if (input.how === "dies" && job.attemptNo === 1) process.kill(process.pid, "SIGKILL");
