@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from datetime import datetime
-    from typing import Any, Awaitable, Callable, Deque, Dict, NoReturn, Optional, TypeVar
+    from typing import Any, Awaitable, Callable, Deque, Dict, List, NoReturn, Optional, Sequence, TypeVar
 
     Handler = Callable[["Context", Any], Any]
     AnyHandler = TypeVar("AnyHandler", bound=Handler)
@@ -210,6 +210,14 @@ class Context:
             raise
         return self._end_effect(name, "confirmed", response=response)
 
+    def plan(self, effects: List[Dict[str, Any]]) -> None:
+        """For a job type with approval: goes on once these effects, each {"name", "kind", "request"}, may be sent."""
+        self._link.call(self, "plan", {"effects": effects})
+
+    def on_commit(self, name: str, sql: str, values: Sequence[Any] = ()) -> None:
+        """SQL that commits together with the result, as the login of the database's address, or not at all."""
+        self._link.promise(self, "commit", {"name": name, "sql": sql, "values": list(values)})
+
     def _end_effect(self, name: str, outcome: str, **details: Any) -> Any:
         return self._link.call(self, "effect", {"name": name, "outcome": outcome, **details})
 
@@ -346,6 +354,10 @@ class _Link:
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def promise(self, context: Context, kind: str, body: Dict[str, Any]) -> None:
+        """A message that the attempt's success depends on."""
+        raise NotImplementedError
+
     def leave(self) -> None:
         """Says that no job was begun since the last answer."""
 
@@ -379,6 +391,8 @@ class _OneShotLink(_Link):
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
         raise TerminalError(f'{kind}() needs an answer, which only a warm child gets: give this job "warm": 1.')
+
+    promise = call
 
 
 class _WarmLink(_Link):
@@ -420,6 +434,10 @@ class _WarmLink(_Link):
                 self._write(b'{"leaving":true}\n')
         except BrokenPipeError:
             pass  # nobody is left to hear it
+
+    def promise(self, context: Context, kind: str, body: Dict[str, Any]) -> None:
+        if not self.send(context, {kind: body}):
+            raise Cancelled(f"{kind}() came after the end of its attempt.")
 
     def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
         call = next(self._calls)
@@ -484,6 +502,8 @@ class _WarmLink(_Link):
 
 def _refusal(error: Dict[str, Any]) -> OracleError:
     """The worker's error as an exception; passed on by the handler, it leads to the same record."""
+    if error.get("code") == EffectFailed.code:
+        return EffectFailed(error["message"], error["retryable"])
     refusal = (RetryableError if error["retryable"] else TerminalError)(error["message"])
     refusal.code = error.get("code")
     return refusal

@@ -150,4 +150,19 @@ describe("the TypeScript shown in", () => {
     }
     expect(code).toBe(0);
   });
+
+  it("docs/effects.md runs", { timeout: 90_000 }, async () => {
+    const { code, output } = await runBlocks("docs/effects.md");
+    for (const line of [
+      "naive: { '/model': 3, '/charge': 3, '/mail': 2 }",
+      "safe: { '/model': 1, '/charge': 1, '/mail': 1 } held: effect in doubt",
+      "resolved: { charge: 'ch_1' } { '/model': 1, '/charge': 1, '/mail': 1 }",
+      "small: 1\nlarge waits: 1\nlarge: 1 2",
+      "receipts: [ { cents: 500 } ]",
+      "replay: true",
+    ]) {
+      expect(output).toContain(line);
+    }
+    expect(code).toBe(0);
+  });
 });

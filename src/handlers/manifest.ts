@@ -19,6 +19,7 @@ const known = [
   "cpuSeconds",
   "version",
   "backoff",
+  "approve",
 ];
 
 /** A job of a manifest before its values are checked. */

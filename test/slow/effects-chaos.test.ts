@@ -13,7 +13,9 @@ import { until, useTestDatabase } from "../support/oracle.js";
 // Workers are killed before, during and after every effect of every kind, and the server that the effects reach keeps
 // its own record. Afterwards the two records are held against each other.
 
-const JOBS = Number(process.env.CHAOS_EFFECT_JOBS ?? 108);
+/** Of each language. */
+const JOBS = Number(process.env.CHAOS_EFFECT_JOBS ?? 72);
+const types = ["order", "order in Python"];
 const WORKERS = 6;
 const kinds = ["idempotent", "reconcilable", "unsafe"];
 /** Where an attempt is killed: by itself, or by the server it speaks to. */
@@ -41,7 +43,7 @@ function start(script: string, env: Record<string, string>): ChildProcess {
 /** Keeps one worker process alive until it is all over. */
 async function keepWorker(): Promise<void> {
   while (!over) {
-    const child = start("worker.mjs", { HANDLERS: here("jobs.mjs") });
+    const child = start("worker.mjs", { HANDLERS: `${here("jobs.mjs")},${here("orders.json")}` });
     const [, signal] = await once(child, "exit");
     if (signal === "SIGKILL") kills++;
   }
@@ -89,12 +91,12 @@ async function resolveHeld(): Promise<{ byCommand: number; all: number }> {
 beforeAll(async () => {
   await db.sql(`
     CREATE TABLE public.history (n bigint GENERATED ALWAYS AS IDENTITY, effect_id uuid, kind text, was text, became text,
-      attempt_no int, resolved_by text);
+      same_attempt boolean, resolved_by text);
     CREATE FUNCTION public.keep_history() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     BEGIN
-      INSERT INTO public.history (effect_id, kind, was, became, attempt_no, resolved_by)
-      VALUES (NEW.effect_id, NEW.kind, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state::text END, NEW.state, NEW.attempt_no,
-        NEW.resolved_by);
+      INSERT INTO public.history (effect_id, kind, was, became, same_attempt, resolved_by)
+      VALUES (NEW.effect_id, NEW.kind, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state::text END, NEW.state,
+        TG_OP = 'UPDATE' AND NEW.attempt_no = OLD.attempt_no, NEW.resolved_by);
       RETURN NULL;
     END $$;
     CREATE TRIGGER history AFTER INSERT OR UPDATE ON oracle.effects FOR EACH ROW EXECUTE FUNCTION public.keep_history();`);
@@ -145,8 +147,12 @@ interface Line {
 }
 
 it("makes every effect once, whoever is killed when", async () => {
-  const inputs = Array.from({ length: JOBS }, (_, n) => ({ n, url, deaths, kills: killsOf(n) }));
-  await db.oracle.enqueueMany("order", inputs, { maxAttempts: 1000 });
+  for (const type of types) {
+    const folder = join(deaths, type);
+    mkdirSync(folder);
+    const inputs = Array.from({ length: JOBS }, (_, n) => ({ n, url, deaths: folder, kills: killsOf(n) }));
+    await db.oracle.enqueueMany(type, inputs, { maxAttempts: 1000 });
+  }
   const workers = Array.from({ length: WORKERS }, keepWorker);
   const resolving = resolveHeld();
   const unfinished = "SELECT count(*)::int AS n FROM oracle.jobs WHERE completed_at IS NULL";
@@ -157,13 +163,12 @@ it("makes every effect once, whoever is killed when", async () => {
   const resolved = await resolving;
 
   // Every death happened, many times.
-  const died = readdirSync(deaths);
-  for (const kind of kinds) {
-    for (const point of points) {
-      const times = died.filter((name) => name.startsWith(`${kind} ${point} `)).length;
-      expect(times, `${kind} ${point}`).toBeGreaterThanOrEqual(
-        Math.floor(JOBS / (kinds.length * points.length)),
-      );
+  const least = Math.floor(JOBS / (kinds.length * points.length));
+  for (const type of types) {
+    const died = readdirSync(join(deaths, type));
+    for (const death of kinds.flatMap((kind) => points.map((point) => `${kind} ${point} `))) {
+      const times = died.filter((name) => name.startsWith(death)).length;
+      expect(times, `${type}: ${death}`).toBeGreaterThanOrEqual(least);
     }
   }
   const lines = readFileSync(serverLog, "utf8")
@@ -179,23 +184,25 @@ it("makes every effect once, whoever is killed when", async () => {
     expect(line.asIntended, JSON.stringify(line)).toBe(true);
   }
   // One key, one body; one performance each, whatever was lost on the way.
-  const byKey = Map.groupBy(received, ({ key }) => key);
-  for (const [key, calls] of byKey) {
-    expect(new Set(calls.map(({ body }) => JSON.stringify(body))).size, key).toBe(1);
-    expect(lines.filter((line) => line.event === "performed" && line.key === key).length, key).toBe(1);
+  const bodies = new Map<string, string>();
+  for (const { key, body } of received) {
+    const text = JSON.stringify(body);
+    expect(bodies.get(key) ?? text, key).toBe(text);
+    bodies.set(key, text);
   }
-  expect(byKey.size).toBe(JOBS * kinds.length);
+  const performed = lines.filter(({ event }) => event === "performed").map(({ key }) => key);
+  expect(performed.sort()).toEqual([...bodies.keys()].sort());
+  expect(bodies.size).toBe(types.length * JOBS * kinds.length);
   // Nothing was paid for again that was remembered.
   expect(lines.filter(({ event, remembered }) => event === "thought" && remembered)).toEqual([]);
 
   // Each effect went the way of its kind, and came to its end.
   const history = await db.sql("SELECT * FROM public.history ORDER BY n");
-  for (const { effect_id, kind, was, became, resolved_by } of history) {
-    if (was === null) expect(became).toBe("DISPATCHED");
-    else {
-      const edge = `${was}>${became}${was === "IN_DOUBT" && resolved_by ? " by a person" : ""}`;
-      expect(allowed[kind], `${kind} ${effect_id}`).toContain(edge);
-    }
+  for (const { effect_id, kind, was, became, same_attempt, resolved_by } of history) {
+    // An attempt whose leave came late asks for it once more before it sends.
+    if (was === "DISPATCHED" && became === "DISPATCHED" && same_attempt) continue;
+    const edge = `${was}>${became}${was === "IN_DOUBT" && resolved_by ? " by a person" : ""}`;
+    expect(["null>DISPATCHED", ...(allowed[kind] ?? [])], `${kind} ${effect_id}`).toContain(edge);
   }
   const [row] = await db.sql(`
     SELECT
@@ -207,15 +214,18 @@ it("makes every effect once, whoever is killed when", async () => {
       (SELECT count(*)::int FROM oracle.audit WHERE action = 'resolve') AS audited,
       (SELECT count(*)::int FROM oracle.attempts WHERE status = 'RUNNING') AS open_attempts`);
   expect(row).toMatchObject({
-    succeeded: JOBS,
-    confirmed: JOBS * kinds.length,
+    succeeded: types.length * JOBS,
+    confirmed: types.length * JOBS * kinds.length,
     wrong_responses: 0,
     audited: resolved.all,
     open_attempts: 0,
   });
-  expect(kills).toBeGreaterThanOrEqual(JOBS);
+  const died = readdirSync(deaths, { recursive: true }).length - types.length;
+  expect(died).toBeGreaterThan(2 * JOBS);
+  // The others were children of workers: Python's, and those in which a job runs that has crashed before.
+  expect(kills).toBeGreaterThan(JOBS / 3);
   expect(resolved.byCommand).toBeGreaterThan(0);
   console.log(
-    `${kills} workers killed, ${received.length} calls for ${byKey.size} effects, ${row?.doubts} doubts, ${resolved.all} resolved by a person`,
+    `${died} deaths, ${kills} of them workers, ${received.length} calls for ${bodies.size} effects, ${row?.doubts} doubts, ${resolved.all} resolved by a person`,
   );
 });

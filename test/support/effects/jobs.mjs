@@ -42,7 +42,7 @@ export const order = defineJob({
       const request = { order: input.n, words };
       responses[kind] = await effect(
         {
-          name: `send ${kind}`,
+          key: `send ${kind}`,
           kind,
           request,
           lookup: ({ idempotencyKey: key }) => post(url, "/lookup", { key }),
