@@ -22,6 +22,7 @@ export interface HttpServer {
 
 /** Connections that answer calls; each is held for one transaction. */
 const CONNECTIONS = 10;
+const CLOSE_GRACE_MS = 5_000;
 
 /** The API and the dashboard for `serve` and `dev`. */
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
@@ -31,7 +32,10 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const authenticator = options.authenticator?.(tokens) ?? tokens;
   const server = await createServer({ oracle, db, authenticator, crash }, logger);
   const close = async () => {
+    // Calls under way are finished; a stream without end is not waited for.
+    const late = setTimeout(() => server.server.closeAllConnections(), CLOSE_GRACE_MS);
     await server.close();
+    clearTimeout(late);
     await db.close();
   };
   try {

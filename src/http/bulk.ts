@@ -9,7 +9,7 @@ import { enqueue, type NewJob } from "../store/enqueue.js";
 import type { Services } from "./call.js";
 import { type Line, readLines } from "./ndjson.js";
 import { streams } from "./operations.js";
-import { toProblem } from "./problem.js";
+import { isOurFault, toProblem } from "./problem.js";
 import { API, authenticate, scopeOf } from "./register.js";
 import { tenantQuery } from "./schemas/common.js";
 import { bulkLine } from "./schemas/jobs.js";
@@ -114,7 +114,8 @@ class BulkEnqueue {
         return { line, job_id: jobId, created };
       });
     } catch (error) {
-      if (!(error instanceof OracleError) || isTransient(error)) throw error;
+      // Whatever is wrong with the server is wrong for every line.
+      if (isOurFault(error)) throw error;
       if (pending.length === 1) return [this.refuse((pending[0] as Pending).line, error)];
       const half = Math.ceil(pending.length / 2);
       return [...(await this.store(pending.slice(0, half))), ...(await this.store(pending.slice(half)))];
