@@ -1,4 +1,3 @@
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { Announcer } from "./announcer.js";
 import { collectOrphans } from "./artifacts/collect.js";
 import { openArtifactStore } from "./artifacts/open.js";
@@ -11,9 +10,10 @@ import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
+import type { Tenant, TenantLimits } from "./core/tenant.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
-import { JobHandle } from "./job-handle.js";
+import { type Input, JobHandle, type Output } from "./job-handle.js";
 import { type OpenedArtifact, openArtifact } from "./open-artifact.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
 import { findReferences, listArtifacts } from "./store/artifact.js";
@@ -31,13 +31,9 @@ import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.j
 import { checkJobId, getAttempts, getJob, getResult, requireJob } from "./store/read.js";
 import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
+import { setTenant, tenants } from "./store/tenants.js";
 import { Waiter } from "./store/wait.js";
 import { type EnqueueOptions, likeness, submitAll, toNewJob } from "./submit.js";
-
-type Output<D> =
-  D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
-type Input<D> =
-  D extends JobDefinition<infer In, StandardSchemaV1> ? StandardSchemaV1.InferInput<In> : unknown;
 
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
 export class Oracle {
@@ -276,6 +272,16 @@ export class Oracle {
 
   setQueueAgeing(queue: string, seconds: number | null): Promise<void> {
     return setQueueAgeing(this.db, queue, seconds);
+  }
+
+  /** Tenants with their limits, what waits and runs, and what they used in the last seconds; default: a day. */
+  tenants(options: { sinceSeconds?: number } = {}): Promise<Tenant[]> {
+    return tenants(this.db, options.sinceSeconds);
+  }
+
+  /** Changes what a tenant may do; what is not given stays, null takes a limit away. */
+  setTenant(tenant: string, limits: Partial<TenantLimits>): Promise<TenantLimits> {
+    return setTenant(this.db, tenant, limits);
   }
 
   close(): Promise<void> {
