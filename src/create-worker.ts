@@ -15,6 +15,8 @@ export interface CreateWorkerOptions {
   jobs: JobDefinition[];
   /** Default `["default"]`, or the environment's QUEUES. */
   queues?: string[];
+  /** Serves this tenant only. Default: all. */
+  tenant?: string;
   /** Jobs at once. Default 10, or the environment's CONCURRENCY. */
   concurrency?: number;
   /** How long a lease lasts without renewal. Default 60, or the environment's LEASE_SECONDS. */
@@ -59,6 +61,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const worker = new Worker(database, registry, {
     workerId,
     queues,
+    tenant: options.tenant,
     concurrency,
     leaseSeconds,
     versions: registry.versions(),
@@ -76,6 +79,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         concurrency,
         leaseSeconds,
         queues,
+        tenant: options.tenant,
         jobTypes: registry.types(),
       },
     },

@@ -11,6 +11,7 @@ export {
   TerminalError,
 } from "./core/errors.js";
 export type { Attempt, Job, LockedJob, Result } from "./core/job.js";
+export type { Tenant, TenantLimits } from "./core/tenant.js";
 export type { CreateWorkerOptions } from "./create-worker.js";
 export { createWorker } from "./create-worker.js";
 export type { JobContext, JobDefinition } from "./handlers/define.js";

@@ -4,6 +4,7 @@ import type { Attempt, Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
+import type { Tenant, TenantLimits } from "./core/tenant.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
@@ -22,6 +23,7 @@ import {
   list,
   requireJob,
 } from "./store/read.js";
+import { setTenant, tenants } from "./store/tenants.js";
 import { Waiter } from "./store/wait.js";
 import { type EnqueueOptions, toNewJob } from "./submit.js";
 
@@ -197,6 +199,8 @@ export class Oracle {
       replayOf: old.jobId,
       ...(old.timeoutSeconds === null ? {} : { timeoutSeconds: old.timeoutSeconds }),
       ...(old.handlerVersion === null ? {} : { version: old.handlerVersion }),
+      ...(old.concurrencyKey === null ? {} : { concurrencyKey: old.concurrencyKey }),
+      ...(old.concurrencyLimit === null ? {} : { concurrencyLimit: old.concurrencyLimit }),
     });
   }
 
@@ -229,6 +233,21 @@ export class Oracle {
 
   setQueueAgeing(queue: string, seconds: number | null): Promise<void> {
     return setQueueAgeing(this.db, queue, seconds);
+  }
+
+  /** Tenants with their limits, what waits and runs, and what they used in the last seconds; default: a day. */
+  tenants(options: { sinceSeconds?: number } = {}): Promise<Tenant[]> {
+    return tenants(this.db, options.sinceSeconds ?? 86_400);
+  }
+
+  /** Gives a tenant settings of its own; one that has some is refused. */
+  addTenant(tenant: string, limits: Partial<TenantLimits> = {}): Promise<TenantLimits> {
+    return setTenant(this.db, tenant, limits, true);
+  }
+
+  /** Changes what a tenant may do; what is not given stays, null takes a limit away. */
+  setTenant(tenant: string, limits: Partial<TenantLimits>): Promise<TenantLimits> {
+    return setTenant(this.db, tenant, limits);
   }
 
   close(): Promise<void> {

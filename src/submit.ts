@@ -25,6 +25,10 @@ export interface EnqueueOptions {
   tenant?: string;
   /** A handler version to pin: part of the job's specification. */
   version?: string;
+  /** Jobs of the tenant with the same key run at most `concurrencyLimit` at a time. */
+  concurrencyKey?: string;
+  /** Default 1 where there is a key. */
+  concurrencyLimit?: number;
   replayOf?: string;
 }
 
@@ -33,10 +37,18 @@ export const submissionBounds = {
   priority: [-1_000_000, 1_000_000],
   maxAttempts: [1, 1000],
   timeoutSeconds: [1, 604_800],
+  concurrencyLimit: [1, 10_000],
 } as const;
 
 /** The most characters that each name may have. */
-export const nameLengths = { type: 200, queue: 200, tenant: 200, version: 200, key: 1000 } as const;
+export const nameLengths = {
+  type: 200,
+  queue: 200,
+  tenant: 200,
+  version: 200,
+  concurrencyKey: 200,
+  key: 1000,
+} as const;
 
 /** Checks a submission at the edge and makes the row of it; nothing is stored when this throws. */
 export function toNewJob(type: string, input: unknown, options: EnqueueOptions, limits: JsonLimits): NewJob {
@@ -67,7 +79,18 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
     runAfter: checkMoment("runAfter", options.runAfter),
     deadline: checkMoment("deadline", options.deadline),
     handlerVersion: options.version === undefined ? undefined : checkName("version", options.version),
+    ...checkConcurrency(options),
     replayOf: options.replayOf,
+  };
+}
+
+function checkConcurrency({ concurrencyKey, concurrencyLimit }: EnqueueOptions) {
+  if (concurrencyKey === undefined && concurrencyLimit === undefined) {
+    return { concurrencyKey, concurrencyLimit };
+  }
+  return {
+    concurrencyKey: checkName("concurrencyKey", concurrencyKey),
+    concurrencyLimit: checkInteger("concurrencyLimit", concurrencyLimit ?? 1),
   };
 }
 

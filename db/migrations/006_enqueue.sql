@@ -1,3 +1,113 @@
+-- Submitting: what a tenant's quota and rate refuse, and the way in for other languages.
+
+-- How many jobs of a tenant wait: ready, parked, or for their time. Counts no further than asked.
+CREATE FUNCTION {schema}.count_waiting(p_tenant text, p_most integer) RETURNS integer
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    WITH RECURSIVE queue AS (
+      (SELECT r.queue_name FROM {schema}.ready_jobs r ORDER BY r.queue_name LIMIT 1)
+      UNION ALL
+      SELECT (SELECT r.queue_name FROM {schema}.ready_jobs r
+        WHERE r.queue_name > queue.queue_name ORDER BY r.queue_name LIMIT 1)
+      FROM queue WHERE queue.queue_name IS NOT NULL
+    )
+    SELECT count(*) FROM (
+      SELECT FROM queue JOIN {schema}.ready_jobs r ON r.queue_name = queue.queue_name AND r.tenant_id = p_tenant
+      UNION ALL
+      SELECT FROM {schema}.parked_jobs p WHERE p.tenant_id = p_tenant
+      UNION ALL
+      SELECT FROM {schema}.timers t WHERE t.tenant_id = p_tenant AND t.kind = 'run'
+      LIMIT p_most
+    ) waiting
+  );
+END
+$$;
+
+-- Seconds until p_jobs more submissions are within the rate; 0 when they are now. Counts what has been committed:
+-- transactions that run at the same time do not see each other.
+CREATE FUNCTION {schema}.enqueue_delay(p_tenant text, p_jobs integer, p_limit integer, p_seconds integer)
+RETURNS double precision
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (
+    WITH counted AS (
+      SELECT s.at, sum(sum(s.jobs)) OVER (ORDER BY s.at DESC) AS since
+      FROM {schema}.submissions s
+      WHERE s.tenant_id = p_tenant AND s.at > clock_timestamp() - make_interval(secs => p_seconds)
+      GROUP BY s.at
+    )
+    -- The youngest tenth that must have left the span before there is room.
+    SELECT coalesce(extract(epoch FROM max(c.at) - clock_timestamp()) + p_seconds, 0)
+    FROM counted c WHERE c.since + p_jobs > p_limit
+  );
+END
+$$;
+
+-- Counts submissions, and forgets those that no longer matter.
+CREATE FUNCTION {schema}.note_submission(p_tenant text, p_jobs integer, p_seconds integer) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM {schema}.submissions WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM {schema}.submissions s
+    WHERE s.tenant_id = p_tenant AND s.at < clock_timestamp() - make_interval(secs => 2 * p_seconds)
+    LIMIT 100 FOR UPDATE SKIP LOCKED));
+  INSERT INTO {schema}.submissions (tenant_id, at, backend, jobs)
+  VALUES (
+    p_tenant, to_timestamp(floor(extract(epoch FROM clock_timestamp()) * 10 / p_seconds) * p_seconds / 10),
+    pg_backend_pid(), p_jobs)
+  ON CONFLICT (tenant_id, at, backend) DO UPDATE SET jobs = submissions.jobs + excluded.jobs;
+END
+$$;
+
+-- Refuses submissions beyond a tenant's quota or rate before anything is stored, and counts those it lets through.
+-- Jobs that are there already, by their key or as an unfinished twin, are not new and cost nothing.
+CREATE FUNCTION {schema}.check_quotas(p_tenants text[], p_keys text[], p_active_spec_hashes text[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  rule record;
+  asked integer;
+  waiting integer;
+  delay double precision;
+BEGIN
+  FOR rule IN
+    SELECT t.*, quote_literal(t.tenant_id) AS name
+    FROM (SELECT DISTINCT n.tenant_id FROM unnest(p_tenants) AS n(tenant_id)) n
+    JOIN {schema}.tenants t ON t.tenant_id = n.tenant_id
+    WHERE t.max_waiting IS NOT NULL OR t.enqueue_limit IS NOT NULL
+  LOOP
+    SELECT count(*) INTO asked FROM unnest(p_tenants, p_keys, p_active_spec_hashes) AS n(tenant_id, key, active)
+    WHERE n.tenant_id = rule.tenant_id
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = n.tenant_id AND j.idempotency_key = n.key
+        AND j.idempotency_key <> j.job_id::text)
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.job_id = {schema}.key_as_id(n.key)
+        AND j.tenant_id = n.tenant_id AND j.idempotency_key = n.key)
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = n.tenant_id AND j.active_spec_hash = n.active);
+    CONTINUE WHEN asked = 0;
+    IF rule.max_waiting IS NOT NULL THEN
+      waiting := {schema}.count_waiting(rule.tenant_id, rule.max_waiting + 1);
+      IF waiting + asked > rule.max_waiting THEN
+        RAISE EXCEPTION 'QUOTA_EXCEEDED: tenant % has % jobs waiting and may have %; there is no room for % more, try again when some have started',
+          rule.name, waiting, rule.max_waiting, asked USING ERRCODE = 'program_limit_exceeded';
+      END IF;
+    END IF;
+    IF rule.enqueue_limit IS NOT NULL THEN
+      IF asked > rule.enqueue_limit THEN
+        RAISE EXCEPTION 'RATE_LIMITED: tenant % may submit % jobs in % s, and % at once are more than that; submit fewer at a time',
+          rule.name, rule.enqueue_limit, rule.enqueue_seconds, asked USING ERRCODE = 'program_limit_exceeded';
+      END IF;
+      delay := {schema}.enqueue_delay(rule.tenant_id, asked, rule.enqueue_limit, rule.enqueue_seconds);
+      IF delay > 0 THEN
+        RAISE EXCEPTION 'RATE_LIMITED: tenant % may submit % jobs in % s; try again in % s',
+          rule.name, rule.enqueue_limit, rule.enqueue_seconds, round(delay::numeric, 2)
+          USING ERRCODE = 'program_limit_exceeded', DETAIL = 'retry_after_seconds=' || round(delay::numeric, 3);
+      END IF;
+      PERFORM {schema}.note_submission(rule.tenant_id, asked, rule.enqueue_seconds);
+    END IF;
+  END LOOP;
+END
+$$;
+
 -- Enqueue for other languages: one call inside the caller's own transaction.
 --   SELECT * FROM oracle.enqueue('summarize_text', '{"text": "…"}', key => 'doc-42');
 -- The same key and specification give the same job (created = false); another specification is refused.
@@ -13,7 +123,9 @@ CREATE FUNCTION {schema}.enqueue(
   timeout_seconds integer DEFAULT NULL,
   deadline timestamptz DEFAULT NULL,
   dedupe text DEFAULT NULL,
-  handler_version text DEFAULT NULL
+  handler_version text DEFAULT NULL,
+  concurrency_key text DEFAULT NULL,
+  concurrency_limit integer DEFAULT NULL
 ) RETURNS TABLE (job_id uuid, created boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -45,7 +157,9 @@ BEGIN
       ARRAY[id], ARRAY[tenant], ARRAY[enqueue.queue], ARRAY[enqueue.job_type], ARRAY[enqueue.key], ARRAY[hash],
       ARRAY[CASE WHEN dedupe = 'active' THEN hash END], ARRAY[enqueue.priority], ARRAY[enqueue.max_attempts],
       ARRAY[enqueue.timeout_seconds], ARRAY[enqueue.run_after], NULL, ARRAY[enqueue.deadline], NULL,
-      ARRAY[enqueue.handler_version], NULL, ARRAY[enqueue.input::text]);
+      ARRAY[enqueue.handler_version], NULL, ARRAY[enqueue.concurrency_key],
+      ARRAY[coalesce(enqueue.concurrency_limit, CASE WHEN enqueue.concurrency_key IS NOT NULL THEN 1 END)],
+      ARRAY[enqueue.input::text]);
     IF FOUND THEN
       RETURN QUERY SELECT id, true;
       RETURN;

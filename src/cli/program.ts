@@ -9,11 +9,12 @@ import * as jobs from "./jobs.js";
 import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
 import * as queues from "./queues.js";
+import * as tenants from "./tenants.js";
 import * as verify from "./verify.js";
 import * as work from "./work.js";
 
 /** In the order of the help. */
-const commands = [dev, work, migrate, enqueue, jobs, queues, verify, demo];
+const commands = [dev, work, migrate, enqueue, jobs, queues, tenants, verify, demo];
 
 const notes = `
 Database: --database-url, or DATABASE_URL; without either an embedded PostgreSQL under .oracle-worker/.

@@ -11,6 +11,7 @@ export interface SuperviseOptions {
   logger: Logger;
   processes: number;
   handlers?: string | undefined;
+  tenant?: string | undefined;
   drain?: boolean;
   onReady?: (workerId: string) => void;
 }
@@ -27,6 +28,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
         workerId,
         settings,
         handlers: options.handlers,
+        tenant: options.tenant,
         drain: options.drain ?? false,
       };
       return { ...process.env, ORACLE_WORKER_CHILD: JSON.stringify(orders) };

@@ -13,6 +13,7 @@ export interface ChildOrders {
   workerId: string;
   settings: Partial<Record<SettingName, string>>;
   handlers: string | undefined;
+  tenant: string | undefined;
   drain: boolean;
 }
 
@@ -31,6 +32,7 @@ async function main(): Promise<void> {
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
       workerId: orders.workerId,
+      ...(orders.tenant === undefined ? {} : { tenant: orders.tenant }),
       onEvent: logEvents(logger),
       log: jobLog(logger),
       journal: pipeJournal(),

@@ -29,6 +29,9 @@ export interface Job {
   holdReason: string | null;
   replayOf: string | null;
   handlerVersion: string | null;
+  /** At most `concurrencyLimit` jobs of the tenant with this key run at a time. */
+  concurrencyKey: string | null;
+  concurrencyLimit: number | null;
   error: StoredError | null;
 }
 
@@ -54,6 +57,8 @@ export interface Lease {
   handlerVersion: string | null;
   /** How the attempt before this one failed. */
   lastError: ErrorCode | null;
+  /** It counts against a cap: when it ends, another job may start. */
+  holdsSlot: boolean;
   input: JsonValue;
 }
 

@@ -24,8 +24,15 @@ const whyNot = statement<{ why: string | null }>(
      WHEN j.state = 'RUNNING' AND j.attempt_count - j.interruptions >= j.max_attempts
        THEN 'has used up its attempts'
      WHEN j.state <> 'RUNNING' AND j.run_after > clock_timestamp() THEN 'may not run before ' || j.run_after
+     WHEN j.state <> 'RUNNING' AND t.max_running <= (
+       SELECT count(*) FROM {schema}.slots s WHERE s.tenant_id = j.tenant_id) THEN 'waits: its tenant runs as many as it may'
+     WHEN j.state <> 'RUNNING' AND j.concurrency_limit <= (
+       SELECT count(*) FROM {schema}.slots s
+       WHERE s.tenant_id = j.tenant_id AND s.concurrency_key = j.concurrency_key) THEN 'waits: its concurrency key is full'
+     WHEN j.state <> 'RUNNING' AND t.start_limit IS NOT NULL AND EXISTS (
+       SELECT FROM {schema}.turns u WHERE u.tenant_id = j.tenant_id AND u.tokens < 1) THEN 'waits for its tenant''s rate'
    END AS why
-   FROM {schema}.jobs j WHERE j.job_id = $1`,
+   FROM {schema}.jobs j LEFT JOIN {schema}.tenants t ON t.tenant_id = j.tenant_id WHERE j.job_id = $1`,
 );
 
 const lockJob = statement<{ job_id: string }>(

@@ -20,8 +20,10 @@ export interface LeaseRow {
   deadline: Date | null;
   deadline_in_seconds: number | null;
   handler_version: string | null;
-  state: JobState;
+  /** PARKED: no lease, see claim_jobs. */
+  state: JobState | "PARKED";
   last_error: ErrorCode | null;
+  holds_slot: boolean | null;
   input_payload: JsonValue;
 }
 
@@ -43,6 +45,7 @@ export function toLease(row: LeaseRow): Lease {
     deadlineInSeconds: row.deadline_in_seconds,
     handlerVersion: row.handler_version,
     lastError: row.last_error,
+    holdsSlot: row.holds_slot === true,
     input: row.input_payload,
   };
 }

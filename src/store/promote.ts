@@ -1,8 +1,9 @@
 import { type Database, statement } from "./database.js";
 
 // Timers that are due: 'run' makes its job ready, 'deadline' ends one that still waits. A timer whose job has
-// moved on is simply dropped. Locks: timers (SKIP LOCKED), then the jobs past their deadline.
-const promoteTimers = statement<{ fired: number; woken: number; next_in_seconds: number | null }>(
+// moved on is simply dropped. Limits that have room again let the next ones through (008_tenants.sql).
+// Locks: timers (SKIP LOCKED), then the jobs past their deadline; openings and turns (SKIP LOCKED).
+const promoteTimers = statement<{ fired: number; made: number | null; next_in_seconds: number | null }>(
   "promote",
   `WITH due AS MATERIALIZED (
      SELECT t.ctid AS row_id, t.job_id, t.kind FROM {schema}.timers t
@@ -17,25 +18,12 @@ const promoteTimers = statement<{ fired: number; woken: number; next_in_seconds:
        error_json = '{"code": "DEADLINE_EXCEEDED", "message": "the deadline passed before the job could finish", "retryable": false}'
      WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM due WHERE kind = 'deadline'))
        AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.deadline <= clock_timestamp()
-   ), ready AS (
-     INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
-     SELECT j.queue_name, j.tenant_id,
-       CASE WHEN q.ageing_seconds IS NULL THEN -j.priority ELSE 0 END,
-       CASE WHEN q.ageing_seconds IS NULL THEN j.run_after
-         ELSE j.run_after - make_interval(secs => j.priority * q.ageing_seconds) END,
-       j.job_id, j.job_type || '@' || j.handler_version
-     FROM {schema}.jobs j LEFT JOIN {schema}.queues q ON q.queue_name = j.queue_name
-     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM due WHERE kind = 'run'))
-       AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
-       AND j.run_after <= clock_timestamp()
-     ON CONFLICT DO NOTHING
-     RETURNING queue_name
-   ), woken AS (
-     SELECT {schema}.wake(r.queue_name) FROM (SELECT DISTINCT queue_name FROM ready) r
    )
-   SELECT (SELECT count(*)::integer FROM due) AS fired, (SELECT count(*)::integer FROM woken) AS woken,
-     (SELECT extract(epoch FROM min(t.due_at) - clock_timestamp())::float8 FROM {schema}.timers t
-      WHERE t.due_at > (SELECT clock_timestamp())) AS next_in_seconds`,
+   SELECT (SELECT count(*)::integer FROM due) AS fired,
+     (SELECT {schema}.make_ready(array_agg(job_id)) FROM due WHERE kind = 'run') AS made,
+     least({schema}.pass_openings(),
+       (SELECT extract(epoch FROM min(t.due_at) - clock_timestamp())::float8 FROM {schema}.timers t
+        WHERE t.due_at > (SELECT clock_timestamp()))) AS next_in_seconds`,
 );
 
 const BATCH = 1000;

@@ -48,19 +48,14 @@ const setAgeing = statement<{ queue_name: string }>(
 );
 
 // Ready rows carry their order, so a new rule of order rewrites them. Rows a claim holds are left to it.
-const reorderReady = statement<never>(
+const reorderReady = statement<{ make_ready: number | null }>(
   "reorder-ready",
   `WITH old AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
        SELECT ctid FROM {schema}.ready_jobs WHERE queue_name = $1 FOR UPDATE SKIP LOCKED))
      RETURNING job_id
    )
-   INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
-   SELECT j.queue_name, j.tenant_id, CASE WHEN $2::float8 IS NULL THEN -j.priority ELSE 0 END,
-     CASE WHEN $2::float8 IS NULL THEN j.run_after
-       ELSE j.run_after - make_interval(secs => j.priority * $2::float8) END, j.job_id
-   FROM {schema}.jobs j WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM old))
-   ON CONFLICT DO NOTHING`,
+   SELECT {schema}.make_ready(array_agg(job_id)) FROM old`,
 );
 
 export async function queues(db: Database): Promise<Queue[]> {
@@ -87,7 +82,7 @@ export async function setQueueAgeing(db: Database, queue: string, seconds: numbe
   }
   await db.transaction(async (client) => {
     await db.query(setAgeing, [checkQueueName(queue), seconds], client);
-    await db.query(reorderReady, [queue, seconds], client);
+    await db.query(reorderReady, [queue], client);
   });
 }
 

@@ -17,6 +17,8 @@ import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
 
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
+  /** Only this tenant's jobs; left out, everybody's. */
+  tenant?: string | undefined;
   leaseSeconds: number;
   versions: HandlerVersions;
   pollMs: number;
@@ -25,6 +27,7 @@ export interface WorkerOptions extends SlotOptions {
 }
 
 const WATCH_MS = 250;
+const SOON_MS = 21;
 
 /**
  * Takes jobs for its slots: at a wake-up, when a slot is free, and by polling, which alone would be enough.
@@ -42,6 +45,8 @@ export class Worker {
   private fillAgain = false;
   private ticking = false;
   private tickAgain = false;
+  /** The next tick may bring jobs at once: a slot to hand on, timers that are due. */
+  private dueSoon = false;
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
@@ -62,6 +67,7 @@ export class Worker {
     this.slots = new Slots(registry, settler, this.keeper, options, {
       onRoom: () => void this.fill(),
       onSettled: () => this.onSettled(),
+      onSlotFreed: () => this.onSlotFreed(),
       onUnknownType: (lease) => this.judgeUnknownType(lease),
     });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
@@ -124,6 +130,12 @@ export class Worker {
     else void this.fill();
   }
 
+  /** Another job may start for it, perhaps one that is parked: the tick hands the slot on. */
+  private onSlotFreed(): void {
+    this.dry = false;
+    void this.tick();
+  }
+
   private onKeeperReport(report: KeeperReport): void {
     const { workerId, emit } = this.options;
     if ("lost" in report) {
@@ -179,19 +191,14 @@ export class Worker {
     if (this.stopping) return;
     if (this.tickAgain) nextMs = 0;
     this.tickAgain = false;
+    this.dueSoon = nextMs < Math.min(SOON_MS, this.options.pollMs);
     this.tickTimer = setTimeout(() => void this.tick(), nextMs);
     this.wake();
   }
 
   private async sweep(): Promise<void> {
-    const { workerId, queues, leaseSeconds, versions, emit } = this.options;
-    const reclaimed = await reclaim(this.db, {
-      workerId,
-      queues,
-      leaseSeconds,
-      versions,
-      limit: this.slots.free,
-    });
+    const { workerId, emit } = this.options;
+    const reclaimed = await reclaim(this.db, { ...this.options, limit: this.slots.free });
     for (const job of reclaimed.ended) emit({ event: "job.ended", workerId, ...job });
     this.slots.admit(reclaimed);
   }
@@ -232,7 +239,7 @@ export class Worker {
   private async judgeUnknownType(lease: Lease): Promise<Outcome> {
     let served = true;
     await this.guard("look up job types", async () => {
-      served = (await findServedTypes(this.db)).has(lease.type);
+      served = (await findServedTypes(this.db, lease.tenantId)).has(lease.type);
     });
     if (served) {
       const delaySeconds = Math.min(60, 2 ** Math.min(lease.interruptions, 6));
@@ -264,7 +271,8 @@ export class Worker {
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.filling || !this.slots.quiet || this.troubled.size > 0) return;
+    if (!this.dry || this.filling || this.ticking || this.dueSoon) return;
+    if (!this.slots.quiet || this.troubled.size > 0) return;
     for (const { resolve } of this.drainWaiters.splice(0)) resolve();
   }
 
