@@ -1,6 +1,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Lease } from "../dist/core/job.js";
 import type { Database } from "../dist/store/database.js";
+import { settle } from "../dist/store/settle.js";
 import { Claimer } from "../dist/worker/claimer.js";
 import { runToEnd } from "./support/cli.js";
 import { echo, nap } from "./support/jobs.js";
@@ -56,6 +58,40 @@ describe("a quota of waiting jobs", () => {
     await submit(tenant, { queue: queues[0] });
     await submit(tenant, { queue: queues[1] });
     await expect(submit(tenant)).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });
+  });
+
+  it("counts a job that comes back, and no longer one that ends or runs", async () => {
+    const [tenant, queue] = [newTenant(), newTenant()];
+    await db.oracle.setTenant(tenant, { maxWaiting: 2 });
+    const [first, second] = await db.oracle.enqueueMany("any", [1, 2], { tenant, queue });
+    const full = async () =>
+      (await submit(tenant, { queue }).catch((error) => error)).code === "QUOTA_EXCEEDED";
+    expect(await full()).toBe(true);
+    const [lease] = (
+      await new Claimer(store, { workerId: "w", queues: [queue], leaseSeconds: 60, versions: {} }).take(1)
+    ).leases as [Lease];
+    await submit(tenant, { queue });
+    await settle(store, [{ lease, outcome: { kind: "released", cause: "SHUTDOWN", delaySeconds: 0 } }]);
+    expect(await full()).toBe(true);
+    await db.oracle.cancel(second?.id as string);
+    expect(await full()).toBe(true);
+    await db.oracle.cancel(first?.id as string);
+    await submit(tenant, { queue });
+    expect(await full()).toBe(true);
+  });
+
+  it("keeps its count when connections come and go", async () => {
+    const tenant = newTenant();
+    await db.oracle.setTenant(tenant, { maxWaiting: 1000 });
+    await submit(tenant);
+    await db.sql("INSERT INTO oracle.waiting_counts SELECT $1, -n, 1 FROM generate_series(1, 60) n", [
+      tenant,
+    ]);
+    await submit(tenant);
+    await submit(tenant);
+    const counts =
+      "SELECT sum(jobs)::int AS jobs, count(*) < 20 AS few FROM oracle.waiting_counts WHERE tenant_id = $1";
+    expect(await db.sql(counts, [tenant])).toEqual([{ jobs: 63, few: true }]);
   });
 
   it("lets a job be submitted again that is there already", async () => {

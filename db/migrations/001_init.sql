@@ -33,6 +33,8 @@ CREATE TABLE {schema}.jobs (
   concurrency_limit integer,
   -- Set by a start that counts against a limit: the job then has a row in slots until it stops running.
   holds_slot boolean,
+  -- Set for jobs of tenants with a quota: while it waits it counts against it.
+  counted boolean,
   tenant_id text NOT NULL DEFAULT 'default',
   queue_name text NOT NULL DEFAULT 'default',
   job_type text NOT NULL,

@@ -45,20 +45,23 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
+DECLARE
+  with_quota text[];
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
-  PERFORM {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
+  with_quota := {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
   RETURN QUERY
   WITH inserted AS (
     INSERT INTO {schema}.jobs (
       job_id, tenant_id, queue_name, job_type, idempotency_key, spec_hash, active_spec_hash, priority,
       max_attempts, timeout_seconds, run_after, deadline, handler_version, replay_of, concurrency_key,
-      concurrency_limit, input_payload)
+      concurrency_limit, counted, input_payload)
     SELECT j.job_id, j.tenant_id, j.queue_name, j.job_type, coalesce(j.key, j.job_id::text), j.spec_hash,
       j.active_spec_hash, j.priority, j.max_attempts, j.timeout_seconds,
       coalesce(j.run_at, clock_timestamp() + make_interval(secs => coalesce(j.delay, 0))),
       coalesce(j.deadline, clock_timestamp() + make_interval(secs => j.time_left)),
-      j.handler_version, j.replay_of, j.concurrency_key, j.concurrency_limit, j.input::jsonb
+      j.handler_version, j.replay_of, j.concurrency_key, j.concurrency_limit,
+      nullif(j.tenant_id = ANY (with_quota), false), j.input::jsonb
     FROM unnest(
       p_job_ids, p_tenants, p_queues, p_types, p_keys, p_spec_hashes, p_active_spec_hashes, p_priorities,
       p_max_attempts, p_timeouts, p_run_ats, p_delays, p_deadlines, p_times_left, p_handler_versions,
@@ -72,7 +75,7 @@ BEGIN
         AND other.idempotency_key = j.key)
     ON CONFLICT DO NOTHING
     RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due,
-      job_type || '@' || handler_version AS pin, concurrency_key, concurrency_limit
+      job_type || '@' || handler_version AS pin, concurrency_key, concurrency_limit, counted
   ), ready AS (
     INSERT INTO {schema}.ready_jobs (
       queue_name, tenant_id, rank, ready_at, job_id, pin, concurrency_key, concurrency_limit)
@@ -88,6 +91,10 @@ BEGIN
     SELECT i.run_after, i.job_id, 'run', i.tenant_id FROM inserted i WHERE NOT i.due
     UNION ALL
     SELECT i.deadline, i.job_id, 'deadline', i.tenant_id FROM inserted i WHERE i.deadline IS NOT NULL
+  ), counted AS (
+    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+    SELECT i.tenant_id, pg_backend_pid(), count(*) FROM inserted i WHERE i.counted GROUP BY i.tenant_id
+    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs
   ), woken AS MATERIALIZED (
     SELECT {schema}.wake(w.queue_name) FROM (SELECT DISTINCT i.queue_name FROM inserted i WHERE i.due) w
   )

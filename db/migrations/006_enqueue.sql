@@ -1,32 +1,33 @@
 -- Submitting: what a tenant's quota and rate refuse, and the way in for other languages.
 
--- How many jobs of a tenant wait: ready, parked, or for their time. Counts no further than asked.
-CREATE FUNCTION {schema}.count_waiting(p_tenant text, p_most integer) RETURNS integer
-LANGUAGE plpgsql STABLE AS $$
+-- How many jobs of a tenant count against its quota. Each connection keeps a row of its own, so that nobody waits for
+-- somebody else's transaction; the rows of connections that are gone are put together now and then.
+CREATE FUNCTION {schema}.count_waiting(p_tenant text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+  counts record;
 BEGIN
-  RETURN (
-    WITH RECURSIVE queue AS (
-      (SELECT r.queue_name FROM {schema}.ready_jobs r ORDER BY r.queue_name LIMIT 1)
-      UNION ALL
-      SELECT (SELECT r.queue_name FROM {schema}.ready_jobs r
-        WHERE r.queue_name > queue.queue_name ORDER BY r.queue_name LIMIT 1)
-      FROM queue WHERE queue.queue_name IS NOT NULL
+  SELECT sum(w.jobs) AS jobs, count(*) AS rows INTO counts
+  FROM {schema}.waiting_counts w WHERE w.tenant_id = p_tenant;
+  IF counts.rows > 50 THEN
+    WITH gone AS (
+      DELETE FROM {schema}.waiting_counts WHERE ctid = ANY (ARRAY(
+        SELECT w.ctid FROM {schema}.waiting_counts w
+        WHERE w.tenant_id = p_tenant AND w.backend <> pg_backend_pid()
+          AND w.backend NOT IN (SELECT a.pid FROM pg_stat_activity a WHERE a.pid IS NOT NULL)
+        FOR UPDATE SKIP LOCKED)) RETURNING jobs
     )
-    SELECT count(*) FROM (
-      SELECT FROM queue JOIN {schema}.ready_jobs r ON r.queue_name = queue.queue_name AND r.tenant_id = p_tenant
-      UNION ALL
-      SELECT FROM {schema}.parked_jobs p WHERE p.tenant_id = p_tenant
-      UNION ALL
-      SELECT FROM {schema}.timers t WHERE t.tenant_id = p_tenant AND t.kind = 'run'
-      LIMIT p_most
-    ) waiting
-  );
+    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+    SELECT p_tenant, pg_backend_pid(), coalesce(sum(g.jobs), 0) FROM gone g
+    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
+  END IF;
+  RETURN coalesce(counts.jobs, 0);
 END
 $$;
 
 -- Seconds until p_jobs more submissions are within the rate; 0 when they are now. Counts what has been committed:
 -- transactions that run at the same time do not see each other.
-CREATE FUNCTION {schema}.enqueue_delay(p_tenant text, p_jobs integer, p_limit integer, p_seconds integer)
+CREATE FUNCTION {schema}.enqueue_delay(p_tenant text, p_jobs bigint, p_limit integer, p_seconds integer)
 RETURNS double precision
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -45,7 +46,7 @@ END
 $$;
 
 -- Counts submissions, and forgets those that no longer matter.
-CREATE FUNCTION {schema}.note_submission(p_tenant text, p_jobs integer, p_seconds integer) RETURNS void
+CREATE FUNCTION {schema}.note_submission(p_tenant text, p_jobs bigint, p_seconds integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM {schema}.submissions WHERE ctid = ANY (ARRAY(
@@ -60,15 +61,36 @@ BEGIN
 END
 $$;
 
--- Refuses submissions beyond a tenant's quota or rate before anything is stored, and counts those it lets through.
--- Jobs that are there already, by their key or as an unfinished twin, are not new and cost nothing.
-CREATE FUNCTION {schema}.check_quotas(p_tenants text[], p_keys text[], p_active_spec_hashes text[]) RETURNS void
+-- How many of the jobs are new: not there already by their key or as an unfinished twin.
+CREATE FUNCTION {schema}.count_new(p_tenant text, p_tenants text[], p_keys text[], p_active_spec_hashes text[])
+RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_keys IS NULL AND p_active_spec_hashes IS NULL THEN
+    RETURN (SELECT count(*) FROM unnest(p_tenants) AS n(tenant_id) WHERE n.tenant_id = p_tenant);
+  END IF;
+  RETURN (
+    SELECT count(*) FROM unnest(p_tenants, p_keys, p_active_spec_hashes) AS n(tenant_id, key, active)
+    WHERE n.tenant_id = p_tenant
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = p_tenant AND j.idempotency_key = n.key
+        AND j.idempotency_key <> j.job_id::text)
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.job_id = {schema}.key_as_id(n.key)
+        AND j.tenant_id = p_tenant AND j.idempotency_key = n.key)
+      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = p_tenant AND j.active_spec_hash = n.active)
+  );
+END
+$$;
+
+-- Refuses submissions beyond a tenant's quota or rate before anything is stored, and counts those that a rate lets
+-- through. Jobs that are there already cost nothing. Returns the tenants that have a quota.
+CREATE FUNCTION {schema}.check_quotas(p_tenants text[], p_keys text[], p_active_spec_hashes text[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
   rule record;
-  asked integer;
-  waiting integer;
+  asked bigint;
+  waiting bigint;
   delay double precision;
+  with_quota text[] := '{}';
 BEGIN
   FOR rule IN
     SELECT t.*, quote_literal(t.tenant_id) AS name
@@ -76,16 +98,11 @@ BEGIN
     JOIN {schema}.tenants t ON t.tenant_id = n.tenant_id
     WHERE t.max_waiting IS NOT NULL OR t.enqueue_limit IS NOT NULL
   LOOP
-    SELECT count(*) INTO asked FROM unnest(p_tenants, p_keys, p_active_spec_hashes) AS n(tenant_id, key, active)
-    WHERE n.tenant_id = rule.tenant_id
-      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = n.tenant_id AND j.idempotency_key = n.key
-        AND j.idempotency_key <> j.job_id::text)
-      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.job_id = {schema}.key_as_id(n.key)
-        AND j.tenant_id = n.tenant_id AND j.idempotency_key = n.key)
-      AND NOT EXISTS (SELECT FROM {schema}.jobs j WHERE j.tenant_id = n.tenant_id AND j.active_spec_hash = n.active);
+    asked := {schema}.count_new(rule.tenant_id, p_tenants, p_keys, p_active_spec_hashes);
     CONTINUE WHEN asked = 0;
     IF rule.max_waiting IS NOT NULL THEN
-      waiting := {schema}.count_waiting(rule.tenant_id, rule.max_waiting + 1);
+      with_quota := with_quota || rule.tenant_id;
+      waiting := {schema}.count_waiting(rule.tenant_id);
       IF waiting + asked > rule.max_waiting THEN
         RAISE EXCEPTION 'QUOTA_EXCEEDED: tenant % has % jobs waiting and may have %; there is no room for % more, try again when some have started',
           rule.name, waiting, rule.max_waiting, asked USING ERRCODE = 'program_limit_exceeded';
@@ -105,6 +122,7 @@ BEGIN
       PERFORM {schema}.note_submission(rule.tenant_id, asked, rule.enqueue_seconds);
     END IF;
   END LOOP;
+  RETURN with_quota;
 END
 $$;
 

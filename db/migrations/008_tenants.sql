@@ -63,24 +63,32 @@ CREATE TABLE {schema}.turns (
   opens_at timestamptz
 ) WITH (fillfactor = 50);
 
--- Submissions of tenants with a rate, counted per tenth of its span. Each connection writes rows of its own, so
--- nobody waits for somebody else's transaction.
+-- How many jobs wait that count against their tenant's quota: the sum over all connections, each of which writes a row
+-- of its own. No row is one that two transactions would have to wait for.
+CREATE TABLE {schema}.waiting_counts (
+  tenant_id text NOT NULL,
+  backend integer NOT NULL,
+  jobs bigint NOT NULL,
+  PRIMARY KEY (tenant_id, backend)
+) WITH (fillfactor = 50);
+
+-- Submissions of tenants with a rate, counted per tenth of its span, again by connection.
 CREATE TABLE {schema}.submissions (
   at timestamptz NOT NULL,
   backend integer NOT NULL,
-  jobs integer NOT NULL,
+  jobs bigint NOT NULL,
   tenant_id text NOT NULL,
   PRIMARY KEY (tenant_id, at, backend)
 );
 
--- Only jobs with a key are in it; only tenants' quotas need the second.
+-- Only jobs with a key are in it.
 CREATE INDEX idx_ready_key ON {schema}.ready_jobs (tenant_id, concurrency_key) WHERE concurrency_key IS NOT NULL;
-CREATE INDEX idx_timers_tenant ON {schema}.timers (tenant_id) WHERE kind = 'run';
 
 ALTER TABLE {schema}.slots SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 ALTER TABLE {schema}.parked_jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE {schema}.openings SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 ALTER TABLE {schema}.submissions SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+ALTER TABLE {schema}.waiting_counts SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- A hash, because names may together be longer than an index entry.
 CREATE FUNCTION {schema}.line_of(queue text, pin text) RETURNS text
@@ -308,6 +316,22 @@ CREATE TRIGGER jobs_slot AFTER UPDATE ON {schema}.jobs
 FOR EACH ROW WHEN (NEW.holds_slot IS TRUE AND (OLD.state = 'RUNNING') <> (NEW.state = 'RUNNING'))
 EXECUTE FUNCTION {schema}.jobs_slot();
 
+-- A job counts against its tenant's quota while it waits, whoever ends that.
+CREATE FUNCTION {schema}.jobs_counted() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+  VALUES (NEW.tenant_id, pg_backend_pid(), CASE WHEN NEW.state IN ('PENDING', 'FAILED_RETRYABLE') THEN 1 ELSE -1 END)
+  ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
+  RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER jobs_counted AFTER UPDATE ON {schema}.jobs
+FOR EACH ROW WHEN (NEW.counted IS TRUE
+  AND (OLD.state IN ('PENDING', 'FAILED_RETRYABLE')) <> (NEW.state IN ('PENDING', 'FAILED_RETRYABLE')))
+EXECUTE FUNCTION {schema}.jobs_counted();
+
 -- Puts waiting jobs that are due among the ready ones, wakes workers, and says how many there were.
 CREATE FUNCTION {schema}.make_ready(p_job_ids uuid[]) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -450,7 +474,9 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['tenants', 'slots', 'parked_jobs', 'openings', 'turns', 'submissions'] LOOP
+  FOREACH name IN ARRAY ARRAY[
+    'tenants', 'slots', 'parked_jobs', 'openings', 'turns', 'waiting_counts', 'submissions'
+  ] LOOP
     EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY all_rows ON {schema}.%I TO {role}_owner, {role}_worker USING (true) WITH CHECK (true)', name);
@@ -470,9 +496,10 @@ GRANT SELECT ON {schema}.turns, {schema}.openings TO {role}_worker;
 
 REVOKE ALL ON FUNCTION
   {schema}.line_of, {schema}.take_turn, {schema}.start_room, {schema}.spend_starts, {schema}.fitting, {schema}.park,
-  {schema}.admit, {schema}.may_start, {schema}.jobs_slot, {schema}.make_ready, {schema}.unpark,
+  {schema}.admit, {schema}.may_start, {schema}.jobs_slot, {schema}.jobs_counted, {schema}.make_ready, {schema}.unpark,
   {schema}.pass_openings, {schema}.count_running FROM PUBLIC;
 REVOKE ALL ON FUNCTION
-  {schema}.count_waiting, {schema}.enqueue_delay, {schema}.check_quotas, {schema}.note_submission
+  {schema}.count_waiting, {schema}.count_new, {schema}.enqueue_delay, {schema}.check_quotas,
+  {schema}.note_submission
   FROM {role}_worker, {role}_server, {role}_tenant;
 GRANT EXECUTE ON FUNCTION {schema}.make_ready, {schema}.pass_openings, {schema}.count_running TO {role}_worker;
