@@ -1,9 +1,6 @@
-import type { Effect, Step } from "../core/effect.js";
-import type { Attempt, Job, Result } from "../core/job.js";
+import type { Attempt, Job } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
-import { effectTable, stepTable } from "./effect-text.js";
-import { progressText } from "./report-text.js";
-import { paint, prettyJson, printable, stateColour, titled } from "./style.js";
+import { paint, prettyJson, printable, stateColour } from "./style.js";
 import { facts, table } from "./table.js";
 import { relative, span } from "./time.js";
 
@@ -25,14 +22,14 @@ export function jobTable(jobs: readonly Job[]): string {
   ]);
 }
 
-/** A job's row, its input and its attempts, as a block. */
+/** Everything about one job, as a block. */
 export function jobBlock(
   job: Job & { input: JsonValue },
-  parts: { attempts: Attempt[]; steps: Step[]; effects: Effect[]; result: Result | undefined },
+  attempts: readonly Attempt[],
+  resultHash: string | null,
 ): string {
   const { error } = job;
-  const { attempts, steps, effects, result } = parts;
-  const lines = [
+  const parts = [
     jobLine(job),
     facts([
       ["type", job.type],
@@ -56,16 +53,14 @@ export function jobBlock(
       ["replay of", job.replayOf],
       ["handler", job.handlerVersion],
       ["spec hash", job.specHash],
-      ["result hash", result?.contentHash ?? null],
-      ["provenance", result?.provenanceHash ?? null],
+      ["result hash", resultHash],
       ["error", error && job.state !== "SUCCEEDED" ? `${error.code}: ${error.message}` : null],
     ]),
-    titled("Input", prettyJson(job.input)),
+    paint("Input", "bold"),
+    indent(prettyJson(job.input)),
   ];
-  if (attempts.length > 0) lines.push(titled("Attempts", attemptTable(attempts)));
-  if (steps.length > 0) lines.push(titled("Steps", stepTable(steps)));
-  if (effects.length > 0) lines.push(titled("Effects", effectTable(effects)));
-  return lines.join("\n");
+  if (attempts.length > 0) parts.push(paint("Attempts", "bold"), indent(attemptTable(attempts)));
+  return parts.join("\n");
 }
 
 function attemptTable(attempts: readonly Attempt[]): string {
@@ -75,8 +70,6 @@ function attemptTable(attempts: readonly Attempt[]): string {
     { title: "STARTED", value: ({ startedAt }) => relative(startedAt) },
     { title: "TOOK", value: took },
     { title: "WORKER", value: ({ workerId }) => workerId },
-    { title: "HANDLER", value: ({ handlerVersion }) => handlerVersion },
-    { title: "PROGRESS", value: ({ progress }) => progress && progressText(progress) },
     { title: "CAUSE", value: ({ cause }) => cause },
     { title: "ERROR", value: ({ error }) => error && `${error.code}: ${error.message}` },
   ]);
@@ -102,4 +95,8 @@ function tries(job: Job): string {
 
 function ago(moment: Date | null): string | null {
   return moment && relative(moment);
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, "  ");
 }

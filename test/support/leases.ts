@@ -12,22 +12,12 @@ export function workerDatabase(db: TestDatabase): Database {
 export async function claimFrom(
   db: Database,
   queue: string,
-  options: {
-    limit?: number;
-    leaseSeconds?: number;
-    workerId?: string;
-    versions?: Record<string, string>;
-  } = {},
+  options: { limit?: number; leaseSeconds?: number; workerId?: string } = {},
 ): Promise<Claim> {
-  const { limit = 10, leaseSeconds = 60, workerId = "test", versions = {} } = options;
-  const slices = await discover(db, [queue], "", 100, versions);
+  const { limit = 10, leaseSeconds = 60, workerId = "test" } = options;
+  const slices = await discover(db, [queue], "", 100);
   if (slices.length === 0) return { claimId: "", leases: [] };
-  return claim(db, {
-    workerId,
-    leaseSeconds,
-    versions,
-    quotas: slices.map((slice) => ({ slice, quota: limit })),
-  });
+  return claim(db, { workerId, leaseSeconds, quotas: slices.map((slice) => ({ slice, quota: limit })) });
 }
 
 /** Lets a lease run out at once, as if its time had passed. */
