@@ -2,8 +2,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { OracleError } from "./core/errors.js";
 import type { Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
-import type { JobDefinition } from "./handlers/define.js";
 import type { JobState } from "./core/states.js";
+import type { JobDefinition } from "./handlers/define.js";
 import type { Enqueued } from "./store/enqueue.js";
 
 /** What submitting a job takes, and what it gives in the end; a job known by its name only takes and gives anything. */

@@ -87,13 +87,14 @@ AS $$
     AND ((SELECT {schema}.sees_every_tenant()) OR j.tenant_id = (SELECT {schema}.current_tenant()))
 $$;
 
--- The waiting jobs that the caller may see: ready, waiting for their time, or held. NULL when so many wait that the
+-- The waiting jobs that the caller may see: ready, parked, waiting for their time, or held. NULL when so many wait that the
 -- newest jobs are better looked for among all.
 CREATE FUNCTION {schema}.waiting_jobs(most integer) RETURNS uuid[]
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF (SELECT count(*) FROM (SELECT FROM {schema}.ready_jobs LIMIT most + 1) r) > most
     OR (SELECT count(*) FROM (SELECT FROM {schema}.timers LIMIT most + 1) t) > most
+    OR (SELECT count(*) FROM (SELECT FROM {schema}.parked_jobs LIMIT most + 1) p) > most
   THEN
     RETURN NULL;
   END IF;
@@ -101,6 +102,7 @@ BEGIN
     SELECT w.job_id FROM (
       SELECT r.job_id, r.tenant_id FROM {schema}.ready_jobs r
       UNION SELECT t.job_id, t.tenant_id FROM {schema}.timers t
+      UNION SELECT p.job_id, p.tenant_id FROM {schema}.parked_jobs p
       UNION SELECT j.job_id, j.tenant_id FROM {schema}.jobs j WHERE j.hold_reason IS NOT NULL
     ) w
     WHERE (SELECT {schema}.sees_every_tenant()) OR w.tenant_id = (SELECT {schema}.current_tenant()));

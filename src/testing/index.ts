@@ -128,7 +128,8 @@ export class TestOracle {
     await promote(db);
     const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1, versions });
     if (expired.leases.length > 0) return expired.leases;
-    return (await new Claimer(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, versions }).take(1)).leases;
+    return (await new Claimer(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, versions }).take(1))
+      .leases;
   }
 
   private async run(lease: Lease): Promise<void> {
