@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: ["test/support/server.ts"],
     testTimeout: 600_000,
     hookTimeout: 60_000,
+    // A poll waits for a condition; how long that takes on a busy machine is not its question.
+    expect: { poll: { timeout: 20_000 } },
     fileParallelism: false,
   },
 });

@@ -5,8 +5,15 @@ import type { JobLog, WorkerEventListener } from "./core/events.js";
 import type { Lease } from "./core/job.js";
 import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import { Registry } from "./handlers/registry.js";
+import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
+import type { Database } from "./store/database.js";
 import { version } from "./version.js";
+import { ActivityRecorder } from "./worker/activity.js";
+import { ArtifactKeeper } from "./worker/keep-artifact.js";
+import { Records } from "./worker/records.js";
+import { Reporter } from "./worker/reporter.js";
+import { LeaseServices } from "./worker/services.js";
 import type { Journal } from "./worker/slots.js";
 import { Worker } from "./worker/worker.js";
 
@@ -25,17 +32,16 @@ export interface CreateWorkerOptions {
   /** A name; a suffix makes it unique to this process. Default: the host's name. */
   workerId?: string;
   onEvent?: WorkerEventListener;
-  /** Where handlers' `log` goes. Default: nowhere. */
+  /** Where handlers' `log` goes besides the job's own log in the database. Default: nowhere. */
   log?: (lease: Lease) => JobLog;
   /** @internal For the supervisor. */
   journal?: Journal;
 }
 
-const silent: JobLog = { info() {}, warn() {}, error() {} };
-
 /** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
   const { settings } = oracle;
+  const { journal } = options;
   const strangers = options.jobs.filter((job) => !isJobDefinition(job));
   if (strangers.length > 0) {
     throw new OracleError("INVALID_ARGUMENT", "createWorker: jobs must hold values made with defineJob.", {
@@ -48,16 +54,32 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const queues = options.queues ?? settings.QUEUES;
   const concurrency = options.concurrency ?? settings.CONCURRENCY;
   const leaseSeconds = options.leaseSeconds ?? settings.LEASE_SECONDS;
-  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 4 });
+  const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
+  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
+  const activity = new ActivityRecorder(database, workerId);
+  const emit: WorkerEventListener = (event) => {
+    activity.hear(event);
+    options.onEvent?.(event);
+  };
+  const artifacts = new ArtifactKeeper(database, await oracle.artifactStore());
+  const reporter = openReporter(database, workerId, emit);
+  const parts = {
+    reporter,
+    records: new Records(database, limits, artifacts),
+    artifacts,
+    log: options.log,
+  };
   const worker = new Worker(database, registry, {
     workerId,
     queues,
     concurrency,
     leaseSeconds,
+    versions: registry.versions(),
     pollMs: (options.pollSeconds ?? settings.POLL_INTERVAL) * 1000,
     graceMs: (options.shutdownGraceSeconds ?? settings.SHUTDOWN_GRACE) * 1000,
-    limits: { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH },
+    limits,
     keeper: {
+      supervised: options.journal !== undefined,
       database: database.options,
       worker: {
         workerId,
@@ -70,12 +92,27 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         jobTypes: registry.types(),
       },
     },
-    log: options.log ?? (() => silent),
-    emit: options.onEvent ?? (() => {}),
-    journal: options.journal,
+    runners: new Runners(
+      journal && { opened: (pid) => journal.groupOpened(pid), closed: (pid) => journal.groupClosed(pid) },
+    ),
+    services: (lease) => new LeaseServices(lease, parts),
+    reporter,
+    emit,
+    activity,
+    journal,
+    dispatcher: oracle.dispatcher,
   });
   await worker.start();
   return worker;
+}
+
+function openReporter(database: Database, workerId: string, emit: WorkerEventListener): Reporter {
+  const during = "report";
+  return new Reporter(
+    database,
+    (error) => emit({ event: "database.trouble", workerId, during, error }),
+    () => emit({ event: "database.recovered", workerId, during }),
+  );
 }
 
 /** One id per process: a host-and-pid pair repeats, and a supervisor frees leases by this name. */

@@ -1,54 +1,51 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { Announcer } from "./announcer.js";
+import { collectOrphans } from "./artifacts/collect.js";
+import { openArtifactStore } from "./artifacts/open.js";
+import type { ArtifactStore } from "./artifacts/store.js";
+import type { Connection } from "./connection.js";
+import type { Dispatcher } from "./core/dispatch.js";
+import type { Effect, Step } from "./core/effect.js";
 import { OracleError } from "./core/errors.js";
-import type { Attempt, Job, Result } from "./core/job.js";
+import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
+import { JobHandle } from "./job-handle.js";
+import { type OpenedArtifact, openArtifact } from "./open-artifact.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
+import { findReferences, listArtifacts } from "./store/artifact.js";
 import { checkSchema } from "./store/check-schema.js";
 import { cancel, retry, retryAll } from "./store/control.js";
 import { Database, type SqlClient } from "./store/database.js";
 import { type Enqueued, enqueue, type NewJob } from "./store/enqueue.js";
+import { checkFork } from "./store/fork.js";
+import { type JobFilter, type JobPage, list, type Paging } from "./store/list.js";
+import { getEffects } from "./store/list-effects.js";
+import { getLogs, type LogPage } from "./store/logs.js";
 import { migrate } from "./store/migrate.js";
+import { approve, reject } from "./store/plan.js";
 import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.js";
-import {
-  checkJobId,
-  getAttempts,
-  getJob,
-  getResult,
-  type JobFilter,
-  list,
-  requireJob,
-} from "./store/read.js";
+import { checkJobId, getAttempts, getJob, getResult, requireJob } from "./store/read.js";
+import { type Finding, resolve } from "./store/resolve.js";
+import { getSteps, takeOverSteps } from "./store/steps.js";
 import { Waiter } from "./store/wait.js";
-import { type EnqueueOptions, toNewJob } from "./submit.js";
+import { type EnqueueOptions, likeness, submitAll, toNewJob } from "./submit.js";
 
 type Output<D> =
   D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
 type Input<D> =
   D extends JobDefinition<infer In, StandardSchemaV1> ? StandardSchemaV1.InferInput<In> : unknown;
 
-/** Jobs per statement of a bulk enqueue. */
-const BULK = 2000;
-
-/** Where an installation is, and what to let go of when it is closed. */
-export interface Connection {
-  url: string;
-  directUrl?: string | undefined;
-  /** Where migrations log in as somebody else than the workers do. */
-  admin?: { url: string; logins: string[] };
-  maxConnections: number | undefined;
-  connectTimeoutSeconds: number | undefined;
-  onClose?: () => Promise<void>;
-}
-
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
 export class Oracle {
   /** Runs every statement as the restricted role. For this package's own parts. */
   readonly db: Database;
   private readonly waiter: Waiter;
+  private readonly announcer: Announcer | undefined;
+  private openedStore: Promise<ArtifactStore> | undefined;
   private closed: Promise<void> | undefined;
 
   constructor(
@@ -64,6 +61,12 @@ export class Oracle {
       connectTimeoutMs: (connection.connectTimeoutSeconds ?? 10) * 1000,
     });
     this.waiter = new Waiter(this.db);
+    this.announcer = connection.dispatcher && new Announcer(connection.dispatcher);
+  }
+
+  /** For this package's own parts. */
+  get dispatcher(): Dispatcher | undefined {
+    return this.connection.dispatcher;
   }
 
   /** Brings the schema up to date; returns the names of the migrations applied. */
@@ -96,7 +99,7 @@ export class Oracle {
     options: EnqueueOptions & { client?: SqlClient } = {},
   ): Promise<JobHandle<Output<D>>> {
     const { client, ...rest } = options;
-    const [enqueued] = await enqueue(this.db, [await this.prepare(job, input, rest)], client);
+    const [enqueued] = await this.submit([await this.prepare(job, input, rest)], client);
     return this.handle(enqueued as Enqueued);
   }
 
@@ -108,13 +111,8 @@ export class Oracle {
   ): Promise<JobHandle<Output<D>>[]> {
     const { client, keys, ...rest } = options;
     if (keys && keys.length !== inputs.length) {
-      throw new OracleError(
-        "INVALID_ARGUMENT",
-        `keys has ${keys.length} entries for ${inputs.length} inputs.`,
-        {
-          field: "keys",
-        },
-      );
+      const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
+      throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
     }
     // Everything is checked before anything is stored.
     const jobs: NewJob[] = [];
@@ -126,21 +124,16 @@ export class Oracle {
   }
 
   /** Submits prepared rows, a few thousand per statement, two statements at a time; one in a client's transaction. */
-  async submit(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
-    const chunks = Array.from({ length: Math.ceil(jobs.length / BULK) }, (_, n) =>
-      jobs.slice(n * BULK, (n + 1) * BULK),
-    );
-    const stored: Enqueued[][] = [];
-    let next = 0;
-    const lane = async () => {
-      for (let n = next++; n < chunks.length; n = next++) {
-        stored[n] = await enqueue(this.db, chunks[n] as NewJob[], client);
-      }
-    };
-    const lanes = await Promise.allSettled(client ? [lane()] : [lane(), lane()]);
-    const failed = lanes.find((result) => result.status === "rejected");
-    if (failed) throw failed.reason;
-    return stored.flat();
+  submit(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+    return submitAll(jobs, client ? 1 : 2, (chunk) => this.store(chunk, client));
+  }
+
+  /** With a broker, announces at once what has committed; what it does not hear the outbox tells it later. */
+  private async store(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+    const { announcer } = this;
+    const enqueued = await enqueue(this.db, jobs, { client, announcing: announcer !== undefined && !client });
+    if (announcer && !client) announcer.announce(jobs, enqueued);
+    return enqueued;
   }
 
   /** Checks a submission; a definition's input schema is applied here already, so that a mistake shows at once. */
@@ -161,7 +154,7 @@ export class Oracle {
     return getJob(this.db, jobId);
   }
 
-  list(filter: JobFilter = {}): Promise<{ items: Job[]; next: string | null }> {
+  list(filter: JobFilter & Paging = {}): Promise<JobPage> {
     return list(this.db, filter);
   }
 
@@ -169,8 +162,59 @@ export class Oracle {
     return getAttempts(this.db, jobId);
   }
 
+  /** What a job's attempts have logged, in order; `after` goes on behind a line that is known. */
+  logs(jobId: string, page: LogPage = {}): Promise<LogLine[]> {
+    return getLogs(this.db, jobId, page);
+  }
+
+  /** A job's artifacts, oldest first. */
+  artifacts(jobId: string): Promise<Artifact[]> {
+    return listArtifacts(this.db, jobId);
+  }
+
+  /** An artifact with its content, by its id or digest; undefined when there is none. */
+  openArtifact(idOrSha256: string): Promise<OpenedArtifact | undefined> {
+    return openArtifact(this.db, () => this.artifactStore(), idOrSha256);
+  }
+
+  /** Removes stored bytes that no artifact needs any more and that are older than an hour; returns how many. */
+  async collectArtifacts(): Promise<number> {
+    return collectOrphans(await this.artifactStore(), (references) => findReferences(this.db, references));
+  }
+
+  /** Where artifacts' bytes are. For this package's own parts. */
+  artifactStore(): Promise<ArtifactStore> {
+    this.openedStore ??= openArtifactStore(this.settings.ARTIFACTS);
+    return this.openedStore;
+  }
+
   result(jobId: string): Promise<Result | undefined> {
     return getResult(this.db, jobId);
+  }
+
+  /** A job's remembered steps. */
+  steps(jobId: string): Promise<Step[]> {
+    return getSteps(this.db, jobId);
+  }
+
+  /** What a job has done outside, or is about to. */
+  effects(jobId: string): Promise<Effect[]> {
+    return getEffects(this.db, jobId);
+  }
+
+  /** A person's word on an effect in doubt: it happened, it did not, or it did not and is to be sent again. */
+  resolveEffect(effectId: string, finding: Finding): Promise<Effect> {
+    return resolve(this.db, effectId, finding);
+  }
+
+  /** Lets a job that awaits approval send what it has planned. */
+  approve(jobId: string): Promise<Job> {
+    return approve(this.db, jobId);
+  }
+
+  /** Ends a job that awaits approval. */
+  reject(jobId: string, why: string): Promise<Job> {
+    return reject(this.db, jobId, why);
   }
 
   cancel(jobId: string): Promise<Job> {
@@ -189,14 +233,17 @@ export class Oracle {
   /** A new job like an old one, with the same input or another. */
   async replay(jobId: string, input?: unknown): Promise<JobHandle> {
     const old = await requireJob(this.db, jobId);
-    return this.enqueue(old.type, input === undefined ? old.input : input, {
-      queue: old.queue,
-      priority: old.priority,
-      maxAttempts: Math.min(old.maxAttempts, 1000),
-      tenant: old.tenantId,
-      replayOf: old.jobId,
-      ...(old.timeoutSeconds === null ? {} : { timeoutSeconds: old.timeoutSeconds }),
-      ...(old.handlerVersion === null ? {} : { version: old.handlerVersion }),
+    return this.enqueue(old.type, input === undefined ? old.input : input, likeness(old));
+  }
+
+  /** A new job like an old one that takes over what it had behind it before a step, and goes on from there. */
+  async replayFrom(jobId: string, step: string): Promise<JobHandle> {
+    const old = await requireJob(this.db, jobId);
+    await checkFork(this.db, jobId, step);
+    return this.db.transaction(async (client) => {
+      const job = await this.enqueue(old.type, old.input, { ...likeness(old), client });
+      await takeOverSteps(this.db, job.id, step, client);
+      return job;
     });
   }
 
@@ -232,56 +279,13 @@ export class Oracle {
   }
 
   close(): Promise<void> {
-    this.closed ??= this.db.close().then(() => this.connection.onClose?.());
+    this.closed ??= Promise.all([this.announcer?.settled(), this.db.close()]).then(() =>
+      this.connection.onClose?.(),
+    );
     return this.closed;
   }
 
   private handle<T>(enqueued: Enqueued): JobHandle<T> {
     return new JobHandle<T>(this, enqueued);
-  }
-}
-
-/** One submitted job. */
-export class JobHandle<T = JsonValue> {
-  readonly id: string;
-  /** False: the job was there already. */
-  readonly created: boolean;
-  /** How an existing job was found. */
-  readonly joined: Enqueued["joined"];
-
-  constructor(
-    private readonly oracle: Oracle,
-    enqueued: Enqueued,
-  ) {
-    this.id = enqueued.jobId;
-    this.created = enqueued.created;
-    this.joined = enqueued.joined;
-  }
-
-  /** The result, once there is one; throws when the job fails, is cancelled, or takes longer than given. */
-  async result(options: { timeoutSeconds?: number } = {}): Promise<T> {
-    const { timeoutSeconds = 3600 } = options;
-    const job = await this.oracle.wait(this.id, { timeoutSeconds });
-    if (!job) {
-      throw new OracleError("WAIT_TIMEOUT", `Job ${this.id} did not finish within ${timeoutSeconds} s.`, {
-        jobId: this.id,
-      });
-    }
-    if (job.state === "CANCELLED") {
-      throw new OracleError("JOB_CANCELLED", `Job ${this.id} was cancelled.`, { jobId: this.id });
-    }
-    if (job.state === "FAILED_TERMINAL") {
-      const why = job.error ? `${job.error.code}: ${job.error.message}` : "no reason recorded";
-      throw new OracleError("JOB_FAILED", `Job ${this.id} failed: ${why}`, { jobId: this.id });
-    }
-    return (await this.oracle.result(this.id))?.payload as T;
-  }
-
-  async state(): Promise<JobState> {
-    return (await requireJob(this.oracle.db, this.id)).state;
-  }
-
-  cancel(): Promise<Job> {
-    return this.oracle.cancel(this.id);
   }
 }

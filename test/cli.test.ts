@@ -67,6 +67,7 @@ describe("jobs", () => {
     expect(verified.json.checks).toMatchObject([
       { name: "spec_hash" },
       { name: "content_hash", stored: json.result_hash },
+      { name: "provenance_hash", stored: json.provenance_hash },
     ]);
   });
 
@@ -132,7 +133,10 @@ describe("jobs", () => {
       UPDATE oracle.results SET result_payload = '{"n": 2}' WHERE job_id = '${id}'; COMMIT`);
     const end = await cli("verify", id);
     expect(end).toMatchObject({ code: 1, error: { code: "VERIFY_FAILED", field: "content_hash" } });
-    expect(end.json).toMatchObject({ verified: false, checks: [{ matches: true }, { matches: false }] });
+    expect(end.json).toMatchObject({
+      verified: false,
+      checks: [{ matches: true }, { matches: false }, { matches: true }],
+    });
   });
 
   it("does not mind a reader that leaves", async () => {
@@ -171,7 +175,7 @@ describe("migrate", () => {
   afterAll(async () => {
     const roles = ["owner", "worker", "server", "tenant"].map((name) => `${schema}_${name}`).join(", ");
     await db.sql(
-      `DROP SCHEMA ${schema} CASCADE; DROP OWNED BY ${roles}; DROP ROLE ${roles}, ${schema}_login`,
+      `DROP SCHEMA ${schema} CASCADE; DROP OWNED BY ${roles}; DROP ROLE ${roles}, ${schema}_login, ${schema}_team`,
     );
   });
 
@@ -190,16 +194,33 @@ describe("migrate", () => {
   it("prints its SQL, and lets a login act as worker and server", async () => {
     const { stdout } = await runAsPerson(["migrate", "print"], { env: { ORACLE_SCHEMA: schema } });
     expect(stdout).toContain(`CREATE TABLE ${schema}.jobs`);
-    const missing = await migrate("roles", "--login", `${schema}_login`);
-    expect(missing).toMatchObject({ code: 2, error: { code: "INVALID_ARGUMENT", field: "login" } });
-    await db.sql(`CREATE ROLE ${schema}_login LOGIN`);
-    const { items } = (await migrate("roles", "--login", `${schema}_login`)).json as { items: unknown[] };
-    expect(items).toMatchObject([
+    const made = await migrate("roles", "--login", `${schema}_login`);
+    expect(made.json).toMatchObject({ login: `${schema}_login`, password: expect.stringMatching(/^.{32}$/) });
+    expect(made.json.items).toMatchObject([
       { members: [] },
       { members: [`${schema}_login`] },
       { members: [`${schema}_login`] },
       {},
     ]);
+    const url = new URL(db.url);
+    url.username = `${schema}_login`;
+    url.password = String(made.json.password);
+    const env = { DATABASE_URL: url.href, ORACLE_SCHEMA: schema, STRICT_ROLES: "1" };
+    expect(await runToEnd(["jobs", "list"], { env })).toMatchObject({ code: 0 });
+    // Once more changes nothing, and its password is not known any more.
+    expect((await migrate("roles", "--login", `${schema}_login`)).json.password).toBeNull();
+  });
+
+  it("maps a login to a tenant, unless it is a program's", async () => {
+    const mapped = await migrate("roles", "--login", `${schema}_team`, "--tenant", "team-a");
+    expect(mapped.json.tenants).toEqual([{ login: `${schema}_team`, tenant_id: "team-a" }]);
+    const refused = await migrate("roles", "--login", `${schema}_login`, "--tenant", "team-a");
+    expect(refused).toMatchObject({ code: 2, error: { code: "INVALID_ARGUMENT", field: "login" } });
+    expect(refused.error.message).toContain(`is a member of ${schema}_server`);
+    const program = await migrate("roles", "--login", `${schema}_team`);
+    expect(program.error.message).toContain('has the tenant "team-a"');
+    const shown = await runAsPerson(["migrate", "roles"], { env: { ...env, ORACLE_SCHEMA: schema } });
+    expect(shown.stdout).toMatch(/_team\s+team-a/);
   });
 
   it("tells a schema that was changed by hand", async () => {

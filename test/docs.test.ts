@@ -109,7 +109,12 @@ describe("the TypeScript shown in", () => {
     writeFileSync(file, blocks.join("\n"));
     const child = spawn(process.execPath, ["--import", "jiti/register", file], {
       cwd: root,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: db.url },
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        DATABASE_URL: db.url,
+        ARTIFACTS: `file:${db.artifacts}`,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
     let output = "";
@@ -138,7 +143,23 @@ describe("the TypeScript shown in", () => {
       "425 SUCCEEDED answered in attempt 2",
       "CANCELLED\nPENDING\ntrue\n",
       "SUCCEEDED 1 64 true null",
+      "1 page 3\ninfo drawn { pages: 3 }\nprompt.json 11 application/json\npages.txt 20 text/plain\n3\n",
       "SUCCEEDED { bullets: [ 'One.', 'Two.' ] } 1\n0\n1 answered in attempt 1\n1\n",
+    ]) {
+      expect(output).toContain(line);
+    }
+    expect(code).toBe(0);
+  });
+
+  it("docs/effects.md runs", { timeout: 90_000 }, async () => {
+    const { code, output } = await runBlocks("docs/effects.md");
+    for (const line of [
+      "naive: { '/model': 3, '/charge': 3, '/mail': 2 }",
+      "safe: { '/model': 1, '/charge': 1, '/mail': 1 } held: effect in doubt",
+      "resolved: { charge: 'ch_1' } { '/model': 1, '/charge': 1, '/mail': 1 }",
+      "small: 1\nlarge waits: 1\nlarge: 1 2",
+      "receipts: [ { cents: 500 } ]",
+      "replay: true",
     ]) {
       expect(output).toContain(line);
     }

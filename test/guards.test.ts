@@ -123,6 +123,12 @@ describe("what the application's role may not do", () => {
       "INSERT INTO oracle.jobs (job_type, input_payload, state) VALUES ('t', '1', 'CANCELLED')",
     ],
     ["truncate", "TRUNCATE oracle.results"],
+    ["change a log line", "UPDATE oracle.attempt_logs SET message = 'x'"],
+    ["delete a log line", "DELETE FROM oracle.attempt_logs"],
+    ["change an artifact", "UPDATE oracle.artifacts SET sha256 = 'x'"],
+    ["delete an artifact", "DELETE FROM oracle.artifacts"],
+    ["change an attempt's progress", "UPDATE oracle.attempts SET progress = '{}'"],
+    ["truncate logs", "TRUNCATE oracle.attempt_logs"],
     ["forget a migration", "DELETE FROM oracle.migrations"],
     ["create a table", "CREATE TABLE oracle.mine (n int)"],
   ])("%s", async (_what, sql) => {
@@ -143,6 +149,14 @@ describe("what the application's role may not do", () => {
       "insert a result",
       "INSERT INTO oracle.results (job_id, attempt_id, tenant_id, content_hash, result_payload) SELECT job_id, gen_random_uuid(), tenant_id, 'h', '1' FROM oracle.jobs LIMIT 1",
     ],
+    [
+      "insert a log line",
+      "INSERT INTO oracle.attempt_logs (job_id, attempt_no, seq, at, level, tenant_id, message) SELECT job_id, attempt_no, 1, now(), 'info', tenant_id, 'm' FROM oracle.attempts LIMIT 1",
+    ],
+    [
+      "insert an artifact",
+      "INSERT INTO oracle.artifacts (artifact_id, job_id, attempt_no, attempt_id, tenant_id, artifact_type, name, media_type, sha256, size, artifact_payload) SELECT gen_random_uuid(), job_id, attempt_no, attempt_id, tenant_id, 'json', 'n', 'a/b', repeat('0', 64), 1, '1' FROM oracle.attempts LIMIT 1",
+    ],
   ])("%s past the functions that do", async (_what, sql) => {
     await expect(db.as("worker", sql)).rejects.toMatchObject({ code: "42501" });
   });
@@ -155,10 +169,14 @@ describe("what the application's role may not do", () => {
 
   it.each(["server", "tenant"] as const)("start or complete jobs as %s", async (role) => {
     await expect(
-      db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}')"),
+      db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}', '{}', '{}')"),
     ).rejects.toMatchObject({ code: "42501" });
     await expect(
-      db.as(role, "SELECT oracle.acquire_job(gen_random_uuid(), 'me', 60, gen_random_uuid())"),
+      db.as(role, "SELECT oracle.acquire_jobs(ARRAY[gen_random_uuid()], 'me', 60, gen_random_uuid(), NULL)"),
+    ).rejects.toMatchObject({ code: "42501" });
+    await expect(db.as(role, "SELECT oracle.report_attempts('[]')")).rejects.toMatchObject({ code: "42501" });
+    await expect(
+      db.as(role, "SELECT oracle.record_artifact(NULL, NULL, NULL, '', '', '', '', 0, NULL, NULL)"),
     ).rejects.toMatchObject({ code: "42501" });
   });
 

@@ -39,7 +39,7 @@ const success = (value: unknown): Outcome => ({
 const attemptsOf = (jobId: string) =>
   db.sql("SELECT attempt_no, status::text, cause FROM oracle.attempts WHERE job_id = $1 ORDER BY 1", [jobId]);
 const sweep = (queue: string, workerId = "sweeper", limit = 10) =>
-  reclaim(store, { workerId, queues: [queue], leaseSeconds: 60, limit });
+  reclaim(store, { workerId, queues: [queue], leaseSeconds: 60, versions: {}, limit });
 
 describe("renewal", () => {
   it("extends many leases in one statement and says which still hold", async () => {

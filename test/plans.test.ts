@@ -1,11 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { Lease, Outcome } from "../dist/core/job.js";
 import { acquire } from "../dist/store/acquire.js";
+import { findArtifact, findReferences, listArtifacts, recordArtifact } from "../dist/store/artifact.js";
 import { Database } from "../dist/store/database.js";
 import { freeDeadWorker } from "../dist/store/free-worker.js";
+import { getLogs } from "../dist/store/logs.js";
 import { promote } from "../dist/store/promote.js";
 import { reclaim } from "../dist/store/reclaim.js";
 import { renew } from "../dist/store/renew.js";
+import { report } from "../dist/store/report.js";
 import { settle } from "../dist/store/settle.js";
 import { claimFrom, expireLease, workerDatabase } from "./support/leases.js";
 import { until, useTestDatabase } from "./support/oracle.js";
@@ -24,13 +27,26 @@ async function runHotStatements(store: Database, queue: string): Promise<void> {
   const { leases } = await claimFrom(store, queue, { workerId: queue });
   const [first, second, third, fourth] = leases as [Lease, Lease, Lease, Lease];
   await renew(store, leases, 60);
+  const said = { seq: 1, level: "info" as const, message: "m", fields: undefined, madeAt: performance.now() };
+  const progress = { text: "{}", madeAt: performance.now() };
+  await report(
+    store,
+    leases.map((lease) => ({ lease, progress, lines: [said] })),
+  );
+  const about = { artifactId: first.jobId, type: "json", name: "n", mediaType: "a/b", size: 1 } as const;
+  await recordArtifact(store, first, { ...about, sha256: "0".repeat(64), payload: "1" });
+  await recordArtifact(store, second, { ...about, artifactId: second.jobId, sha256: "0".repeat(64) });
+  await getLogs(store, first.jobId, {});
+  await listArtifacts(store, first.jobId);
+  await findArtifact(store, first.jobId);
+  await findReferences(store, [`x/${"0".repeat(64)}.y`]);
   const error = { code: "HANDLER_ERROR" as const, message: "m", retryable: true };
   await settle(store, [
     { lease: first, outcome: success },
     { lease: second, outcome: { kind: "retryable", error, delaySeconds: 0 } },
   ]);
   await expireLease(db, third.jobId);
-  await reclaim(store, { workerId: "w", queues: [queue], leaseSeconds: 60, limit: 5 });
+  await reclaim(store, { workerId: "w", queues: [queue], leaseSeconds: 60, versions: {}, limit: 5 });
   await promote(store);
   const waiting = await db.oracle.enqueue("any", {}, { queue });
   await acquire(store, { jobId: waiting.id, workerId: "w", leaseSeconds: 60 });
@@ -42,7 +58,7 @@ async function countScans(after: number): Promise<{ indexScans: number; fullScan
   return until("the server's statistics", async () => {
     const rows = await db.sql(
       `SELECT relname, seq_scan::int, idx_scan::int FROM pg_stat_user_tables
-       WHERE relname IN ('jobs', 'attempts', 'results', 'ready_jobs', 'timers')`,
+       WHERE relname IN ('jobs', 'attempts', 'attempt_logs', 'results', 'artifacts', 'ready_jobs', 'timers')`,
     );
     const indexScans = rows.reduce((sum, row) => sum + row.idx_scan, 0);
     const fullScans = Object.fromEntries(rows.map((row) => [row.relname, row.seq_scan]));

@@ -91,13 +91,31 @@ describe("a worker killed in the middle of a job", () => {
     expect(await db.oracle.wait(job.id, { timeoutSeconds: 25 })).toMatchObject({
       state: "FAILED_TERMINAL",
       attemptCount: 3,
-      error: { code: "WORKER_CRASHED" },
+      error: { code: "HANDLER_EXITED" },
     });
-    expect(await attemptsOf(job.id)).toEqual(Array.from({ length: 3 }, () => "LEASE_EXPIRED WORKER_CRASHED"));
+    // It took a worker with it once; from then on it had a process to itself.
+    expect(await attemptsOf(job.id)).toEqual([
+      "LEASE_EXPIRED WORKER_CRASHED",
+      "FAILED HANDLER_EXITED",
+      "FAILED HANDLER_EXITED",
+    ]);
     await bystander.result({ timeoutSeconds: 20 });
     expect((await attemptsOf(bystander.id)).at(-1)).toBe("SUCCEEDED");
     worker.process.kill("SIGTERM");
     await worker.ended;
+  });
+
+  it("a job that crashed its process next runs in one of its own, with the same environment", async () => {
+    const queue = newQueue();
+    const env = { DATABASE_URL: db.url, LEASE_SECONDS: "30", POLL_INTERVAL: "100ms", CANARY: "seen" };
+    const worker = runCli(["work", "--handlers", handlers, "--queues", queue], env);
+    const job = await db.oracle.enqueue("poison-once", { file }, { queue });
+    const { pid, canary } = (await job.result({ timeoutSeconds: 25 })) as { pid: number; canary: string };
+    expect(canary).toBe("seen");
+    expect(worker.children()).not.toContain(pid);
+    expect(await attemptsOf(job.id)).toEqual(["LEASE_EXPIRED WORKER_CRASHED", "SUCCEEDED"]);
+    worker.process.kill("SIGTERM");
+    expect(await worker.ended).toBe(0);
   });
 });
 

@@ -17,10 +17,23 @@ const patient = defineJob({
   },
 });
 
+/** Says something and leaves something. */
+const talkative = defineJob({
+  type: "talkative",
+  input: z.object({}),
+  output: z.object({ sha256: z.string() }),
+  async run({ log, progress, artifact }) {
+    log.info("working", { step: 1 });
+    const { sha256 } = await artifact("prompt.txt", "x".repeat(10_000));
+    progress(1, "done");
+    return { sha256 };
+  },
+});
+
 const db = useTestDatabase();
 let test: TestOracle;
 beforeAll(async () => {
-  test = await openTestOracle({ jobs: [echo, nap, patient], databaseUrl: db.url });
+  test = await openTestOracle({ jobs: [echo, nap, patient, talkative], databaseUrl: db.url });
 });
 afterAll(() => test.close());
 
@@ -30,6 +43,16 @@ describe("oracle-worker/testing", () => {
     expect(job.state).toBe("SUCCEEDED");
     expect(result).toEqual({ n: 5 });
     expect(attempts).toHaveLength(1);
+  });
+
+  it("keeps what a job reports", async () => {
+    const { job, attempts, result } = await test.runJob(talkative, {});
+    expect(attempts).toMatchObject([{ progress: { fraction: 1, message: "done" } }]);
+    expect(await test.oracle.logs(job.jobId)).toMatchObject([{ message: "working", fields: { step: 1 } }]);
+    const [artifact] = await test.oracle.artifacts(job.jobId);
+    expect(artifact).toMatchObject({ name: "prompt.txt", size: 10_000, ...(result as object) });
+    const opened = await test.oracle.openArtifact(artifact?.sha256 ?? "");
+    expect((await opened?.content.toArray())?.join("")).toBe("x".repeat(10_000));
   });
 
   it("lets time pass for retries and delays", async () => {

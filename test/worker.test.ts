@@ -329,6 +329,39 @@ describe("stopping in the middle of a heartbeat", () => {
   });
 });
 
+describe("a renewal thread that dies", () => {
+  it("stops the handlers, and the worker takes no more jobs and says so", async () => {
+    const queue = newQueue();
+    const events: WorkerEvent[] = [];
+    let reason: unknown;
+    const waiter = defineJob({
+      type: "waiter",
+      input: z.null(),
+      output: z.null(),
+      run: ({ signal }) =>
+        new Promise<null>((_resolve, reject) => {
+          signal.addEventListener("abort", () => {
+            reason = signal.reason;
+            reject(signal.reason);
+          });
+        }),
+    });
+    const worker = await db.worker({
+      jobs: [waiter],
+      queues: [queue],
+      onEvent: (event) => events.push(event),
+    });
+    const job = await db.oracle.enqueue(waiter, null, { queue });
+    await until("it to run", async () => events.some(({ event }) => event === "job.started"));
+    const { keeper } = worker as unknown as { keeper: { thread: { terminate(): Promise<number> } } };
+    await keeper.thread.terminate();
+    await until("the word of it", async () => events.some(({ event }) => event === "worker.broken"));
+    await until("the handler's end", async () => reason !== undefined);
+    expect(reason).toMatchObject({ code: "LEASE_LOST", jobId: job.id });
+    await expect(worker.drained()).rejects.toMatchObject({ code: "WORKER_BROKEN" });
+  });
+});
+
 describe("trouble", () => {
   it("a lease taken over aborts the handler, and its late word is kept as evidence", async () => {
     const queue = newQueue();
@@ -348,6 +381,7 @@ describe("trouble", () => {
         workerId: "thief",
         queues: [queue],
         leaseSeconds: 60,
+        versions: {},
         limit: 1,
       });
       return leases.length === 1;

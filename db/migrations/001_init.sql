@@ -11,8 +11,17 @@ CREATE TYPE {schema}.oracle_attempt_status AS ENUM (
   'RUNNING', 'SUCCEEDED', 'FAILED', 'LEASE_EXPIRED', 'RELEASED', 'CANCELLED', 'SUPERSEDED'
 );
 
+-- A version 7 UUID: ids grow with time, so that lists of the newest jobs need no other index. Postgres makes them by
+-- itself from version 18 on.
+CREATE FUNCTION {schema}.new_id() RETURNS uuid
+LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+    substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+    52, 1), 53, 1), 'hex')::uuid
+$$;
+
 CREATE TABLE {schema}.jobs (
-  job_id uuid NOT NULL PRIMARY KEY DEFAULT gen_random_uuid(),
+  job_id uuid NOT NULL PRIMARY KEY DEFAULT {schema}.new_id(),
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   run_after timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -32,7 +41,8 @@ CREATE TABLE {schema}.jobs (
   tenant_id text NOT NULL DEFAULT 'default',
   queue_name text NOT NULL DEFAULT 'default',
   job_type text NOT NULL,
-  idempotency_key text NOT NULL,
+  -- By bytes, so that keys with the same beginning lie together whatever the database's language.
+  idempotency_key text COLLATE "C" NOT NULL,
   spec_hash text NOT NULL,
   -- Set only for jobs submitted with dedupe 'active', cleared when they end.
   active_spec_hash text,
@@ -78,11 +88,14 @@ CREATE TABLE {schema}.attempts (
   status {schema}.oracle_attempt_status NOT NULL DEFAULT 'RUNNING',
   tenant_id text NOT NULL,
   worker_id text NOT NULL,
+  handler_version text,
   cause text,
   error_message text,
   error_json jsonb,
   -- What an attempt brought that had lost its lease: evidence, never a result.
   late_output jsonb,
+  -- The latest word of a running attempt: {fraction, message?, details?, at}.
+  progress jsonb,
   PRIMARY KEY (job_id, attempt_no),
   CONSTRAINT ended_when_closed CHECK ((status = 'RUNNING') = (ended_at IS NULL))
 ) WITH (fillfactor = 50);
@@ -94,34 +107,59 @@ CREATE TABLE {schema}.results (
   result_schema_version integer NOT NULL DEFAULT 1,
   tenant_id text NOT NULL,
   content_hash text NOT NULL,
+  provenance_hash text NOT NULL,
   model_metadata jsonb,
   result_payload jsonb NOT NULL
 ) WITH (toast_tuple_target = 512);
 
+-- What an attempt wrote with `log`. Its worker numbers the lines, so that a line sent twice is kept once.
+CREATE TABLE {schema}.attempt_logs (
+  job_id uuid NOT NULL,
+  at timestamptz NOT NULL,
+  attempt_no integer NOT NULL,
+  seq integer NOT NULL CHECK (seq > 0),
+  level text NOT NULL CHECK (level IN ('info', 'warn', 'error')),
+  tenant_id text NOT NULL,
+  message text NOT NULL,
+  fields jsonb,
+  PRIMARY KEY (job_id, attempt_no, seq),
+  FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE
+);
+
+-- By-products of an attempt. Small JSON lies in the row; the bytes of everything else are in the artifact store,
+-- durable before the row is there, under a name that begins with the tenant's hash and holds the digest.
 CREATE TABLE {schema}.artifacts (
   artifact_id uuid NOT NULL PRIMARY KEY,
   job_id uuid NOT NULL,
-  attempt_no integer NOT NULL,
   attempt_id uuid NOT NULL,
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   size bigint NOT NULL CHECK (size >= 0),
+  attempt_no integer NOT NULL,
   tenant_id text NOT NULL,
-  artifact_type text NOT NULL,
-  sha256 text NOT NULL,
+  artifact_type text NOT NULL CHECK (artifact_type IN ('json', 'text', 'bytes')),
+  name text NOT NULL CHECK (length(name) BETWEEN 1 AND 200),
+  media_type text NOT NULL CHECK (length(media_type) BETWEEN 1 AND 200),
+  sha256 text NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
   reference text,
   artifact_payload jsonb,
   FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE,
-  CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL))
+  CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL)),
+  CONSTRAINT inline_is_json CHECK (artifact_payload IS NULL OR artifact_type = 'json'),
+  -- A row can name bytes of its own tenant only, and only those of its digest.
+  CONSTRAINT reference_is_own CHECK (reference LIKE
+    left(encode(sha256(convert_to(tenant_id, 'UTF8')), 'hex'), 16) || '/%/' || sha256 || '.%')
 );
 
 -- One row per job that could start now; claims delete from its head.
 -- rank and ready_at are the order: -priority and run_after, or both in one moment where the queue has ageing.
+-- pin is type@version where the job asks for one version of its handler; workers that have another walk past it.
 CREATE TABLE {schema}.ready_jobs (
   ready_at timestamptz NOT NULL,
   job_id uuid NOT NULL,
   rank integer NOT NULL,
   queue_name text NOT NULL,
   tenant_id text NOT NULL,
+  pin text,
   PRIMARY KEY (queue_name, tenant_id, rank, ready_at, job_id)
 );
 
@@ -148,7 +186,17 @@ CREATE TABLE {schema}.queues (
   queue_name text NOT NULL PRIMARY KEY CHECK (length(queue_name) BETWEEN 1 AND 200),
   paused_at timestamptz,
   -- When set, one point of priority is worth this many seconds of waiting, so nothing starves.
-  ageing_seconds double precision CHECK (ageing_seconds > 0)
+  ageing_seconds double precision CHECK (ageing_seconds > 0),
+  -- Its jobs are announced through a message broker too.
+  announced boolean NOT NULL DEFAULT false
+);
+
+-- Jobs to announce through a broker, once what made them wait has committed. Hints: whoever announces a job deletes
+-- its row, and polling finds what was never announced.
+CREATE TABLE {schema}.outbox (
+  publish_at timestamptz NOT NULL,
+  job_id uuid NOT NULL,
+  PRIMARY KEY (publish_at, job_id)
 );
 
 CREATE TABLE {schema}.workers (
@@ -175,4 +223,12 @@ CREATE TABLE {schema}.audit (
   action text NOT NULL,
   login text NOT NULL DEFAULT session_user,
   details jsonb NOT NULL DEFAULT '{}'
+);
+
+-- Which tenant a login of the role {role}_tenant has. The login cannot name another: this table is the owner's,
+-- and a setting that a session may change decides nothing for such a login.
+CREATE TABLE {schema}.tenant_logins (
+  login name NOT NULL PRIMARY KEY,
+  tenant_id text NOT NULL CHECK (octet_length(tenant_id) BETWEEN 1 AND 800),
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );

@@ -14,11 +14,14 @@ CREATE UNIQUE INDEX jobs_active_spec ON {schema}.jobs (tenant_id, active_spec_ha
 CREATE INDEX idx_jobs_spec_hash ON {schema}.jobs USING hash (spec_hash);
 
 CREATE INDEX idx_claims_expiry ON {schema}.claims (expires_at);
-CREATE INDEX idx_artifacts_attempt ON {schema}.artifacts (attempt_id);
+CREATE INDEX idx_artifacts_attempt ON {schema}.artifacts (job_id, attempt_no);
+-- Twins to share bytes with, and rows that keep bytes from being collected.
+CREATE INDEX idx_artifacts_sha256 ON {schema}.artifacts USING hash (sha256);
 CREATE INDEX idx_audit_job ON {schema}.audit (job_id);
 
 ALTER TABLE {schema}.ready_jobs SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
+ALTER TABLE {schema}.outbox SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE {schema}.timers SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 ALTER TABLE {schema}.claims SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 

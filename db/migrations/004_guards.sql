@@ -51,6 +51,33 @@ EXECUTE FUNCTION {schema}.refuse('a closed attempt does not change');
 CREATE TRIGGER results_immutable AFTER UPDATE ON {schema}.results
 FOR EACH ROW EXECUTE FUNCTION {schema}.refuse('a result never changes');
 
+-- What belongs to a job has the job's tenant. Most of it is written by functions only, which take both from the job
+-- itself; where roles may write too, they are checked, and a job of another tenant looks like one that does not exist.
+CREATE FUNCTION {schema}.same_tenant() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (
+    SELECT FROM {schema}.jobs j WHERE j.job_id = NEW.job_id AND j.tenant_id = NEW.tenant_id
+  ) THEN
+    RAISE EXCEPTION '%.% refused: the tenant has no such job', TG_TABLE_NAME, lower(TG_OP)
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+DO $$
+DECLARE
+  child text;
+BEGIN
+  FOREACH child IN ARRAY ARRAY['ready_jobs', 'timers', 'audit'] LOOP
+    EXECUTE format('CREATE TRIGGER %I AFTER INSERT OR UPDATE OF job_id, tenant_id ON {schema}.%I '
+      'FOR EACH ROW WHEN (current_user <> %L) EXECUTE FUNCTION {schema}.same_tenant()',
+      child || '_same_tenant', child, '{role}_owner');
+  END LOOP;
+END
+$$;
+
 -- One coalesced wake-up per queue and transaction. The payload is a hash: any login may LISTEN.
 CREATE FUNCTION {schema}.wake(queue text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -65,8 +92,9 @@ CREATE FUNCTION {schema}.jobs_waiting() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   ageing double precision;
+  announces boolean;
 BEGIN
-  SELECT q.ageing_seconds INTO ageing FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
+  SELECT q.ageing_seconds, q.announced INTO ageing, announces FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
   IF OLD.state IN ('PENDING', 'FAILED_RETRYABLE') THEN
     -- SKIP LOCKED: a claim that holds the row is waiting for our lock on the job, and will find it changed.
     DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
@@ -83,19 +111,22 @@ BEGIN
   END IF;
   IF NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
     IF NEW.run_after <= clock_timestamp() THEN
-      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
       VALUES (
         NEW.queue_name, NEW.tenant_id,
         CASE WHEN ageing IS NULL THEN -NEW.priority ELSE 0 END,
         CASE WHEN ageing IS NULL THEN NEW.run_after
           ELSE NEW.run_after - make_interval(secs => NEW.priority * ageing) END,
-        NEW.job_id)
+        NEW.job_id, NEW.job_type || '@' || NEW.handler_version)
       ON CONFLICT DO NOTHING;
       PERFORM {schema}.wake(NEW.queue_name);
     ELSE
       INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
       VALUES (NEW.run_after, NEW.job_id, 'run', NEW.tenant_id) ON CONFLICT DO NOTHING;
     END IF;
+  END IF;
+  IF announces AND NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
+    INSERT INTO {schema}.outbox (publish_at, job_id) VALUES (clock_timestamp(), NEW.job_id) ON CONFLICT DO NOTHING;
   END IF;
   -- Its deadline's timer may have fired while it ran, or while it was finished.
   IF NEW.deadline IS NOT NULL AND NEW.state IN ('PENDING', 'FAILED_RETRYABLE') THEN

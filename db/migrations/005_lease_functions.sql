@@ -3,24 +3,55 @@
 -- written without the change of its job that it belongs to. Each pins the shape of its plan: look-ups by index,
 -- whatever the tables hold and whatever pooler is in between (docs/decisions/0004-pinned-plans.md).
 
-CREATE FUNCTION {schema}.current_tenant() RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT nullif(current_setting('{schema}.tenant_id', true), '')
+-- Whether the caller has the rights of a role. Asked inside functions that run as the owner: SECURITY DEFINER
+-- changes current_user, but neither the role that was set nor the login.
+CREATE FUNCTION {schema}.caller_has(role name) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+  SELECT pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), role, 'USAGE')
 $$;
 
--- Functions that run as the owner see every row; they ask here whether their caller may. A worker serves all
--- tenants, everybody else the one that is set.
+-- The tenant whose rows the caller may see; NULL matches nothing. The server names one in a setting, for one
+-- transaction. A tenant's login has the one it was given: any session may change a setting, none its login.
+CREATE FUNCTION {schema}.current_tenant() RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF {schema}.caller_has('{role}_server') OR {schema}.caller_has('{role}_worker') THEN
+    RETURN nullif(current_setting('{schema}.tenant_id', true), '');
+  END IF;
+  RETURN (SELECT t.tenant_id FROM {schema}.tenant_logins t WHERE t.login = session_user);
+END
+$$;
+
+-- Functions that run as the owner see every row, and ask here whether the caller may. A worker serves all tenants,
+-- everybody else one. Asked in a WHERE clause, so that another tenant's row looks like one that is not there.
+CREATE FUNCTION {schema}.caller_serves(tenant text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT {schema}.caller_has('{role}_worker') OR coalesce(tenant = {schema}.current_tenant(), false)
+$$;
+
+-- The same for what is submitted, where the tenant is the caller's own word.
 CREATE FUNCTION {schema}.check_tenants(tenants text[]) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  -- SECURITY DEFINER changes current_user, but neither the role that was set nor the login.
-  caller constant text := coalesce(nullif(current_setting('role'), 'none'), session_user);
 BEGIN
-  IF NOT pg_has_role(caller, '{role}_worker', 'USAGE')
+  IF NOT {schema}.caller_has('{role}_worker')
     AND tenants IS DISTINCT FROM array_fill({schema}.current_tenant(), ARRAY[cardinality(tenants)])
   THEN
-    RAISE EXCEPTION 'a job of another tenant than the one set violates row-level security'
+    RAISE EXCEPTION 'a job of another tenant than the caller''s violates row-level security'
       USING ERRCODE = 'insufficient_privilege';
+  END IF;
+END
+$$;
+
+-- A replay is of a job of the same tenant; another tenant's looks like one that does not exist.
+CREATE FUNCTION {schema}.check_replays(tenants text[], replays_of uuid[]) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (
+    SELECT FROM unnest(tenants, replays_of) AS r(tenant_id, job_id)
+    WHERE r.job_id IS NOT NULL AND NOT EXISTS (
+      SELECT FROM {schema}.jobs j WHERE j.job_id = r.job_id AND j.tenant_id = r.tenant_id)
+  ) THEN
+    RAISE EXCEPTION 'JOB_NOT_FOUND: there is no such job to replay' USING ERRCODE = 'no_data_found';
   END IF;
 END
 $$;
@@ -37,15 +68,23 @@ CREATE FUNCTION {schema}.enqueue_jobs(
   p_job_ids uuid[], p_tenants text[], p_queues text[], p_types text[], p_keys text[], p_spec_hashes text[],
   p_active_spec_hashes text[], p_priorities integer[], p_max_attempts integer[], p_timeouts integer[],
   p_run_ats timestamptz[], p_delays float8[], p_deadlines timestamptz[], p_times_left float8[],
-  p_handler_versions text[], p_replays_of uuid[], p_inputs text[]
+  p_handler_versions text[], p_replays_of uuid[], p_inputs text[], p_announcing boolean DEFAULT false
 ) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
+DECLARE
+  -- The caller announces its jobs itself; the outbox speaks up only if that did not happen.
+  publish_in constant interval := CASE WHEN p_announcing THEN interval '2 seconds' ELSE interval '0' END;
+  announces constant boolean := EXISTS (
+    SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
+  IF p_replays_of IS NOT NULL THEN
+    PERFORM {schema}.check_replays(p_tenants, p_replays_of);
+  END IF;
   RETURN QUERY
   WITH inserted AS (
     INSERT INTO {schema}.jobs (
@@ -67,14 +106,15 @@ BEGIN
       WHERE other.job_id = {schema}.key_as_id(j.key) AND other.tenant_id = j.tenant_id
         AND other.idempotency_key = j.key)
     ON CONFLICT DO NOTHING
-    RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due
+    RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due,
+      job_type || '@' || handler_version AS pin
   ), ready AS (
-    INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+    INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
     SELECT i.queue_name, i.tenant_id,
       CASE WHEN q.ageing_seconds IS NULL THEN -i.priority ELSE 0 END,
       CASE WHEN q.ageing_seconds IS NULL THEN i.run_after
         ELSE i.run_after - make_interval(secs => i.priority * q.ageing_seconds) END,
-      i.job_id
+      i.job_id, i.pin
     FROM inserted i LEFT JOIN {schema}.queues q ON q.queue_name = i.queue_name
     WHERE i.due
   ), timed AS (
@@ -82,6 +122,11 @@ BEGIN
     SELECT i.run_after, i.job_id, 'run', i.tenant_id FROM inserted i WHERE NOT i.due
     UNION ALL
     SELECT i.deadline, i.job_id, 'deadline', i.tenant_id FROM inserted i WHERE i.deadline IS NOT NULL
+  ), outboxed AS (
+    INSERT INTO {schema}.outbox (publish_at, job_id)
+    SELECT clock_timestamp() + publish_in, i.job_id
+    FROM inserted i JOIN {schema}.queues q ON q.queue_name = i.queue_name AND q.announced
+    WHERE announces
   ), woken AS MATERIALIZED (
     SELECT {schema}.wake(w.queue_name) FROM (SELECT DISTINCT i.queue_name FROM inserted i WHERE i.due) w
   )
@@ -107,8 +152,18 @@ CREATE TYPE {schema}.lease AS (
   deadline_in_seconds float8,
   handler_version text,
   state text,
+  -- The code of the last attempt's error: a job that crashed its process next runs apart from others.
+  last_error text,
+  -- A replay may have steps to reuse before its first attempt.
+  replay_of uuid,
   input_payload jsonb
 );
+
+-- What a worker has, as ready_jobs.pin spells it: type@version.
+CREATE FUNCTION {schema}.pins_of(versions jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(array_agg(v.key || '@' || v.value), '{}') FROM jsonb_each_text(versions) v
+$$;
 
 -- Takes jobs from the heads of the given slices.
 --
@@ -118,6 +173,8 @@ CREATE TYPE {schema}.lease AS (
 -- Each slice is read from its remembered head on: under a snapshot held elsewhere the entries before it are
 -- dead but cannot be removed, and walking them is what kills other queues.
 --
+-- p_versions maps each job type that the worker serves to its handler's version.
+--
 -- A ready row is consumed even when its job turns out not to be eligible: then a timer (run_after, deadline)
 -- or a trigger (hold, cancel) is responsible for the job, see 004_guards.sql.
 --
@@ -125,7 +182,7 @@ CREATE TYPE {schema}.lease AS (
 -- IN (SELECT … LIMIT) may run its subquery more than once and claim more.
 CREATE FUNCTION {schema}.claim_jobs(
   p_queues text[], p_tenants text[], p_quotas integer[], p_ranks integer[], p_ready_ats timestamptz[],
-  p_head_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid
+  p_head_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -133,6 +190,8 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  pins constant text[] := {schema}.pins_of(p_versions);
 BEGIN
   RETURN QUERY
    WITH slice AS MATERIALIZED (
@@ -148,6 +207,7 @@ BEGIN
        WHERE ready.queue_name = slice.queue_name AND ready.tenant_id = slice.tenant_id
          AND (ready.rank, ready.ready_at, ready.job_id)
            >= (slice.head_rank, slice.head_ready_at, slice.head_job_id)
+         AND (ready.pin IS NULL OR ready.pin = ANY (pins))
        ORDER BY ready.rank, ready.ready_at, ready.job_id
        LIMIT slice.quota
        FOR UPDATE SKIP LOCKED
@@ -166,10 +226,10 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM claimed
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM claimed
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -180,11 +240,15 @@ BEGIN
 END
 $$;
 
--- Compare-and-swap by id, under the same rule of eligibility as any claim: waiting, due, not held, not past its
--- deadline, queue not paused; or running on a lease that ran out, with attempts left and no cancel requested.
--- Locks: the job; its ready row only if nobody else holds it (that claim will then find the job taken).
-CREATE FUNCTION {schema}.acquire_job(
-  p_job_id uuid, p_worker_id text, p_lease_seconds float8, p_claim_id uuid
+-- Compare-and-swap by ids, under the same rule of eligibility as any claim: waiting, due, not held, not past its
+-- deadline, queue not paused, handler version free or had; or running on a lease that ran out, with attempts left
+-- and no cancel requested. Without p_versions the caller answers for the version itself. An unsafe effect in doubt
+-- leaves the job to the sweep, which holds it.
+-- Locks: the jobs that nobody else holds (who holds one is about to start, end or cancel it), in a statement of their
+-- own, so that the next one sees every effect that their last attempts began; their ready rows in the same way (that
+-- claim will then find the job taken).
+CREATE FUNCTION {schema}.acquire_jobs(
+  p_job_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -192,6 +256,9 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  locked constant uuid[] := ARRAY(
+    SELECT j.job_id FROM {schema}.jobs j WHERE j.job_id = ANY (p_job_ids) FOR UPDATE SKIP LOCKED);
 BEGIN
   RETURN QUERY
    WITH won AS (
@@ -199,7 +266,8 @@ BEGIN
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
        worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
        started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.job_id = p_job_id
+     WHERE j.job_id = ANY (locked)
+       AND (j.handler_version IS NULL OR p_versions IS NULL OR p_versions ->> j.job_type = j.handler_version)
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
        AND NOT EXISTS (
          SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL)
@@ -207,13 +275,15 @@ BEGIN
          (j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
            AND j.run_after <= clock_timestamp())
          OR (j.state = 'RUNNING' AND j.lease_expires_at <= clock_timestamp() AND j.cancel_requested_at IS NULL
-           AND j.attempt_count - j.interruptions < j.max_attempts)
+           AND j.attempt_count - j.interruptions < j.max_attempts AND NOT EXISTS (
+             SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id AND e.kind = 'unsafe'
+               AND e.state IN ('DISPATCHED', 'IN_DOUBT')))
        )
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
    ), consumed AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
        SELECT r.ctid FROM won JOIN {schema}.jobs j ON j.job_id = won.job_id JOIN {schema}.ready_jobs r
@@ -224,13 +294,17 @@ BEGIN
      UPDATE {schema}.attempts a SET
        status = 'LEASE_EXPIRED', ended_at = clock_timestamp(), cause = coalesce(a.cause, 'LEASE_EXPIRED')
      FROM won WHERE a.job_id = won.job_id AND a.attempt_no = won.attempt_no - 1 AND a.status = 'RUNNING'
+   ), doubted AS (
+     UPDATE {schema}.effects e SET state = 'IN_DOUBT', in_doubt_at = clock_timestamp()
+     FROM won WHERE e.job_id = won.job_id AND e.state = 'DISPATCHED'
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM won
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM won
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
-     SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds), ARRAY[queue_name], ARRAY[job_id]
-     FROM won
+     SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
+       array_agg(DISTINCT queue_name), array_agg(job_id)
+     FROM won HAVING count(*) > 0
    )
    SELECT * FROM won;
 END
@@ -238,14 +312,17 @@ $$;
 
 -- Finds leases that ran out through the claims' hints, and ends or restarts their jobs: attempts used up,
 -- deadline passed or cancel requested end the job, whoever finds it; the rest gets a new attempt here, up to the
--- limit, if this worker serves the queue. The old attempt is closed in the same statement.
+-- limit, if this worker serves the queue. One pinned to a handler version that this worker has not is made to wait
+-- for one that has. The old attempt is closed in the same statement, which turns its DISPATCHED effects IN_DOUBT; an
+-- unsafe one holds the job.
 --
--- Locks: claims (SKIP LOCKED), jobs (SKIP LOCKED), then attempts.
+-- Locks: claims (SKIP LOCKED), jobs (SKIP LOCKED), each in a statement of its own, so that the last one sees every
+-- effect that was begun before; then attempts and effects.
 -- Hints of queues that this worker does not serve are left to those who do for ten seconds: to look at a hint is
 -- to move it, and it must not be moved away from under them for ever.
 -- A hint whose jobs are all done is deleted; otherwise it moves to the earliest lease still running.
 CREATE FUNCTION {schema}.reclaim_jobs(
-  p_queues text[], p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid
+  p_queues text[], p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -253,50 +330,64 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
+DECLARE
+  due_ids constant uuid[] := ARRAY(
+    SELECT c.claim_id FROM {schema}.claims c
+    WHERE c.expires_at <= (SELECT clock_timestamp())
+      AND (c.queue_names && p_queues
+        OR c.expires_at <= (SELECT clock_timestamp() - interval '10 seconds'))
+    ORDER BY c.expires_at LIMIT 50 FOR UPDATE SKIP LOCKED);
+  expired constant uuid[] := ARRAY(
+    SELECT j.job_id FROM {schema}.jobs j
+    WHERE j.job_id = ANY (ARRAY(SELECT unnest(c.job_ids) FROM {schema}.claims c WHERE c.claim_id = ANY (due_ids)))
+      AND j.state = 'RUNNING' AND j.lease_expires_at <= clock_timestamp()
+    FOR UPDATE OF j SKIP LOCKED);
 BEGIN
   RETURN QUERY
    WITH due AS MATERIALIZED (
-     SELECT c.claim_id, c.job_ids FROM {schema}.claims c
-     WHERE c.expires_at <= (SELECT clock_timestamp())
-       AND (c.queue_names && p_queues
-         OR c.expires_at <= (SELECT clock_timestamp() - interval '10 seconds'))
-     ORDER BY c.expires_at LIMIT 50 FOR UPDATE SKIP LOCKED
+     SELECT c.claim_id, c.job_ids FROM {schema}.claims c WHERE c.claim_id = ANY (due_ids)
    ), running AS MATERIALIZED (
      SELECT j.job_id, j.attempt_count, j.lease_expires_at, j.priority,
-       j.lease_expires_at <= clock_timestamp() AS expired,
        j.queue_name = ANY (p_queues) AND NOT EXISTS (
          SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL) AS ours,
        CASE
          WHEN j.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
          WHEN j.deadline <= clock_timestamp() THEN 'DEADLINE_EXCEEDED'
+         WHEN EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id AND e.kind = 'unsafe'
+           AND e.state IN ('DISPATCHED', 'IN_DOUBT')) THEN 'HELD'
          WHEN j.attempt_count - j.interruptions >= j.max_attempts THEN 'EXHAUSTED'
+         WHEN j.handler_version <> coalesce(p_versions ->> j.job_type, '') THEN 'WAITS'
        END AS ending
-     FROM {schema}.jobs j
-     WHERE j.job_id = ANY (ARRAY(SELECT unnest(d.job_ids) FROM due d)) AND j.state = 'RUNNING'
-     FOR UPDATE OF j SKIP LOCKED
+     FROM {schema}.jobs j WHERE j.job_id = ANY (expired)
    ), chosen AS MATERIALIZED (
-     SELECT r.job_id, r.attempt_count, r.ending FROM running r WHERE r.expired AND r.ending IS NOT NULL
+     SELECT r.job_id, r.attempt_count, r.ending FROM running r WHERE r.ending IS NOT NULL
      UNION ALL
      (SELECT r.job_id, r.attempt_count, NULL FROM running r
-      WHERE r.expired AND r.ending IS NULL AND r.ours
+      WHERE r.ending IS NULL AND r.ours
       ORDER BY r.priority DESC, r.lease_expires_at LIMIT p_limit)
    ), closed AS (
      UPDATE {schema}.attempts a SET
        status = 'LEASE_EXPIRED', ended_at = clock_timestamp(), cause = coalesce(a.cause, 'LEASE_EXPIRED')
      FROM chosen c WHERE a.job_id = c.job_id AND a.attempt_no = c.attempt_count AND a.status = 'RUNNING'
      RETURNING a.job_id, a.cause
+   ), doubted AS (
+     UPDATE {schema}.effects e SET state = 'IN_DOUBT', in_doubt_at = clock_timestamp()
+     FROM chosen c WHERE e.job_id = c.job_id AND e.state = 'DISPATCHED'
    ), changed AS (
      UPDATE {schema}.jobs j SET
-       state = (CASE WHEN c.ending IS NULL THEN 'RUNNING' WHEN c.ending = 'CANCELLED' THEN 'CANCELLED'
-         ELSE 'FAILED_TERMINAL' END)::{schema}.oracle_job_state,
+       state = (CASE c.ending WHEN 'CANCELLED' THEN 'CANCELLED' WHEN 'WAITS' THEN 'FAILED_RETRYABLE'
+         WHEN 'HELD' THEN 'FAILED_RETRYABLE'
+         ELSE CASE WHEN c.ending IS NULL THEN 'RUNNING' ELSE 'FAILED_TERMINAL' END
+         END)::{schema}.oracle_job_state,
        attempt_count = j.attempt_count + (c.ending IS NULL)::integer,
        current_attempt_id = CASE WHEN c.ending IS NULL THEN gen_random_uuid() ELSE j.current_attempt_id END,
        worker_id = CASE WHEN c.ending IS NULL THEN p_worker_id END,
        lease_expires_at = CASE WHEN c.ending IS NULL THEN clock_timestamp() + make_interval(secs => p_lease_seconds) END,
-       completed_at = CASE WHEN c.ending IS NOT NULL THEN clock_timestamp() END,
-       active_spec_hash = CASE WHEN c.ending IS NULL THEN j.active_spec_hash END,
+       hold_reason = CASE WHEN c.ending = 'HELD' THEN 'effect in doubt' END,
+       completed_at = CASE WHEN c.ending NOT IN ('WAITS', 'HELD') THEN clock_timestamp() END,
+       active_spec_hash = CASE WHEN coalesce(c.ending, 'WAITS') IN ('WAITS', 'HELD') THEN j.active_spec_hash END,
        updated_at = clock_timestamp(),
-       error_json = jsonb_build_object('retryable', c.ending IS NULL) || CASE
+       error_json = jsonb_build_object('retryable', coalesce(c.ending, 'WAITS') IN ('WAITS', 'HELD')) || CASE
          WHEN c.ending = 'DEADLINE_EXCEEDED' THEN
            '{"code": "DEADLINE_EXCEEDED", "message": "the deadline passed while the attempt was lost"}'::jsonb
          WHEN closed.cause = 'WORKER_CRASHED' THEN
@@ -308,10 +399,11 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
    ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id FROM changed WHERE state = 'RUNNING'
+     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
+     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type
+     FROM changed WHERE state = 'RUNNING'
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -333,11 +425,26 @@ BEGIN
 END
 $$;
 
+-- One hash that binds a result to what it came from; src/core/provenance.ts computes the same. Plain text instead of
+-- JSON, because it is computed with every result; STABLE, like convert_to, so that it is inlined.
+CREATE FUNCTION {schema}.provenance_hash(
+  spec_hash text, handler_version text, attempt_id uuid, attempt_no integer, model_metadata jsonb, content_hash text,
+  records text
+) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT encode(sha256(convert_to('provenance 1' || E'\n' || spec_hash || E'\n' || coalesce(handler_version, '-')
+    || E'\n' || attempt_id::text || ' ' || attempt_no::text || E'\n'
+    || coalesce({schema}.canonical_json(model_metadata), '-') || E'\n' || content_hash || E'\n' || records, 'UTF8')), 'hex')
+$$;
+
 -- Completes jobs and returns the attempts that did. The fence comes first: what does not match job, attempt and
--- RUNNING is not in `won`, and only what is in `won` gets a result and a closed attempt.
+-- RUNNING is not in `won`, and only what is in `won` gets a result and a closed attempt. Nor is a job that has an
+-- effect open or in doubt: it has not succeeded. p_recorded says for which jobs there may be steps, effects or
+-- artifacts; the others need no look.
 -- Locks: the jobs, then their attempts.
 CREATE FUNCTION {schema}.settle_succeeded(
-  p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_finished_claims uuid[]
+  p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_versions text[],
+  p_recorded boolean[], p_finished_claims uuid[]
 ) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -351,13 +458,20 @@ BEGIN
      UPDATE {schema}.jobs j SET
        state = 'SUCCEEDED', completed_at = clock_timestamp(), updated_at = clock_timestamp(),
        lease_expires_at = NULL, worker_id = NULL, error_json = NULL, active_spec_hash = NULL
-     FROM unnest(p_job_ids, p_attempt_ids, p_payloads, p_content_hashes) AS o(job_id, attempt_id, payload, content_hash)
+     FROM unnest(p_job_ids, p_attempt_ids, p_payloads, p_content_hashes, p_versions, p_recorded)
+       AS o(job_id, attempt_id, payload, content_hash, version, recorded)
      WHERE j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
-     RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.tenant_id,
-       o.payload, o.content_hash
+       AND NOT EXISTS (
+         SELECT FROM {schema}.effects e WHERE e.job_id = o.job_id AND e.state NOT IN ('CONFIRMED', 'FAILED'))
+     RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.tenant_id, j.spec_hash,
+       o.payload, o.content_hash, o.version, o.recorded
    ), stored AS (
-     INSERT INTO {schema}.results (job_id, attempt_id, tenant_id, content_hash, result_payload)
-     SELECT job_id, attempt_id, tenant_id, content_hash, payload::jsonb FROM won
+     INSERT INTO {schema}.results (job_id, attempt_id, tenant_id, content_hash, provenance_hash, result_payload)
+     SELECT job_id, attempt_id, tenant_id, content_hash,
+       {schema}.provenance_hash(spec_hash, version, attempt_id, attempt_no, NULL, content_hash,
+         CASE WHEN recorded THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
+       payload::jsonb
+     FROM won
    ), closed AS (
      UPDATE {schema}.attempts a SET status = 'SUCCEEDED', ended_at = clock_timestamp()
      FROM won WHERE a.job_id = won.job_id AND a.attempt_no = won.attempt_no

@@ -40,7 +40,7 @@ BEGIN
     END IF;
   END IF;
   FOR round IN 1 .. 10 LOOP
-    id := gen_random_uuid();
+    id := {schema}.new_id();
     PERFORM FROM {schema}.enqueue_jobs(
       ARRAY[id], ARRAY[tenant], ARRAY[enqueue.queue], ARRAY[enqueue.job_type], ARRAY[enqueue.key], ARRAY[hash],
       ARRAY[CASE WHEN dedupe = 'active' THEN hash END], ARRAY[enqueue.priority], ARRAY[enqueue.max_attempts],

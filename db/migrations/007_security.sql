@@ -1,5 +1,5 @@
 -- Who may do what. Row-level security is forced, so it binds the owner too; owner and worker have an explicit
--- policy for all rows, server and tenant see the rows of the tenant named by a transaction-local setting.
+-- policy for all rows, server and tenant see the rows of current_tenant().
 
 GRANT USAGE ON SCHEMA {schema} TO {role}_worker, {role}_server, {role}_tenant;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
@@ -8,7 +8,9 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['jobs', 'attempts', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'] LOOP
+  FOREACH name IN ARRAY ARRAY[
+    'jobs', 'attempts', 'attempt_logs', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'
+  ] LOOP
     EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY all_rows ON {schema}.%I TO {role}_owner, {role}_worker USING (true) WITH CHECK (true)', name);
@@ -16,14 +18,17 @@ BEGIN
       'USING (tenant_id = (SELECT {schema}.current_tenant())) '
       'WITH CHECK (tenant_id = (SELECT {schema}.current_tenant()))', name);
   END LOOP;
-  -- Claim rows list jobs of any tenant: workers only.
-  ALTER TABLE {schema}.claims ENABLE ROW LEVEL SECURITY;
-  ALTER TABLE {schema}.claims FORCE ROW LEVEL SECURITY;
-  CREATE POLICY all_rows ON {schema}.claims TO {role}_owner, {role}_worker USING (true) WITH CHECK (true);
+  -- Claim and outbox rows name jobs of any tenant: workers only. Who is whose login is written by administrators,
+  -- and read by current_tenant() and doctor.
+  FOREACH name IN ARRAY ARRAY['claims', 'outbox', 'tenant_logins'] LOOP
+    EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
+    EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);
+    EXECUTE format('CREATE POLICY all_rows ON {schema}.%I TO {role}_owner, {role}_worker USING (true) WITH CHECK (true)', name);
+  END LOOP;
 END
 $$;
 
--- Jobs, attempts and results are inserted by the functions of 005 only.
+-- Jobs, attempts and results are inserted by the functions of 005 only, logs and artifacts by those of 008.
 GRANT SELECT ON {schema}.jobs TO {role}_worker, {role}_server, {role}_tenant;
 
 -- What a job is (type, input, hash, key, tenant, queue) never changes after its insert.
@@ -33,27 +38,28 @@ GRANT UPDATE (
   active_spec_hash, priority
 ) ON {schema}.jobs TO {role}_worker;
 GRANT UPDATE (
-  state, run_after, completed_at, updated_at, cancel_requested_at, max_attempts, error_json, active_spec_hash,
-  priority
+  state, run_after, completed_at, updated_at, cancel_requested_at, max_attempts, hold_reason, error_json,
+  active_spec_hash, priority
 ) ON {schema}.jobs TO {role}_server;
 
 GRANT SELECT, UPDATE (status, ended_at, cause, error_message, error_json, late_output)
   ON {schema}.attempts TO {role}_worker;
-GRANT SELECT ON {schema}.results TO {role}_worker;
-GRANT SELECT, INSERT ON {schema}.artifacts TO {role}_worker;
-GRANT SELECT ON {schema}.attempts, {schema}.results, {schema}.artifacts TO {role}_server, {role}_tenant;
+GRANT SELECT ON {schema}.results, {schema}.attempt_logs, {schema}.artifacts TO {role}_worker;
+GRANT SELECT ON {schema}.attempts, {schema}.attempt_logs, {schema}.results, {schema}.artifacts
+  TO {role}_server, {role}_tenant;
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.workers
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.workers
   TO {role}_worker;
 GRANT SELECT ON {schema}.ready_jobs, {schema}.timers, {schema}.workers TO {role}_server;
 GRANT SELECT, INSERT, UPDATE ON {schema}.queues TO {role}_worker;
-GRANT SELECT ON {schema}.queues TO {role}_server, {role}_tenant;
-GRANT SELECT, INSERT ON {schema}.audit TO {role}_worker, {role}_server;
+GRANT SELECT ON {schema}.queues TO {role}_server;
+-- When, and by which login, is for the database to say.
+GRANT SELECT, INSERT (tenant_id, job_id, action, details) ON {schema}.audit TO {role}_worker, {role}_server;
+GRANT SELECT ON {schema}.tenant_logins TO {role}_worker;
 
--- Trigger functions cannot be called; of the rest, what starts and completes jobs is the worker's alone, and
--- enqueue_jobs trusts the hashes and sizes it is given, so other languages and tenants use enqueue.
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}_worker, {role}_server, {role}_tenant;
-REVOKE EXECUTE ON FUNCTION
-  {schema}.claim_jobs, {schema}.acquire_job, {schema}.reclaim_jobs, {schema}.settle_succeeded
-  FROM {role}_server, {role}_tenant;
-REVOKE EXECUTE ON FUNCTION {schema}.enqueue_jobs FROM {role}_tenant;
+-- Trigger functions cannot be called. What starts and completes jobs is the worker's alone; enqueue_jobs trusts
+-- the hashes and sizes it is given, so other languages and tenants use enqueue. A policy's function is called
+-- with the rights of whoever reads the table.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}_worker;
+GRANT EXECUTE ON FUNCTION {schema}.current_tenant, {schema}.enqueue TO {role}_server, {role}_tenant;
+GRANT EXECUTE ON FUNCTION {schema}.enqueue_jobs, {schema}.key_as_id TO {role}_server;

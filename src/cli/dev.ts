@@ -1,12 +1,17 @@
 import { watch } from "node:fs";
+import { dirname } from "node:path";
 import type { Command } from "commander";
+import { DEFAULT_PORT } from "../http/listen.js";
 import { createLogger } from "../observe/log.js";
 import type { Oracle } from "../oracle.js";
+import { startDevHttp } from "./dev-http.js";
 import { withOracle } from "./open.js";
+import { parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
 
 interface DevFlags {
   handlers?: string;
+  port?: number;
 }
 
 const sample = {
@@ -20,29 +25,39 @@ const sample = {
 export function register(program: Command): void {
   program
     .command("dev")
-    .description("everything at once for development: database, worker, a sample job")
-    .option("--handlers <path>", "a module, or a folder of modules; reloaded when it changes")
+    .description("everything at once for development: database, worker, API, dashboard, a sample job")
+    .option("--handlers <path>", "a module, a manifest or a folder of them; reloaded when it changes")
+    .option(
+      "--port <n>",
+      `of the API and the dashboard; default: ${DEFAULT_PORT}`,
+      parseWholeNumber("--port", 0, 65_535),
+    )
     .addHelpText("after", "\nExample:\n  oracle-worker dev --handlers ./jobs\n")
     .action((_flags: DevFlags, command: Command) => dev(command));
 }
 
 async function dev(command: Command): Promise<void> {
-  const { handlers } = command.optsWithGlobals<DevFlags>();
+  const { handlers, port } = command.optsWithGlobals<DevFlags>();
   const startedAt = performance.now();
   await withOracle(command, { migrate: true, patienceMs: 5_000 }, async (oracle) => {
     say(`✓ database ready${oracle.settings.DATABASE_URL ? "" : " (embedded, data in .oracle-worker/)"}`);
+    const logger = createLogger(oracle.settings.LOG_LEVEL);
     let greeted = false;
     const supervisor = supervise({
       oracle,
-      logger: createLogger(oracle.settings.LOG_LEVEL),
+      logger,
       processes: 1,
       handlers,
+      demo: true,
       onReady: (workerId) => {
         say(`✓ worker ${workerId} ready`);
-        if (!greeted) void runSample(oracle, startedAt);
+        if (!greeted) void runSample(oracle, startedAt, http.loginUrl);
         greeted = true;
       },
     });
+    const http = await startDevHttp({ oracle, logger, port, supervisor });
+    if (http.moved) say(`port ${DEFAULT_PORT} is taken, so another one it is`);
+    say(`✓ API and dashboard at ${http.url}`);
     const stopWatching = handlers ? watchForChanges(handlers, () => supervisor.reload()) : () => {};
     const off = onSignals(() => {
       stopWatching();
@@ -50,11 +65,12 @@ async function dev(command: Command): Promise<void> {
       supervisor.stop();
     });
     process.exitCode = await supervisor.run();
+    await http.close();
     off();
   });
 }
 
-async function runSample(oracle: Oracle, startedAt: number): Promise<void> {
+async function runSample(oracle: Oracle, startedAt: number, loginUrl: string): Promise<void> {
   try {
     const job = await oracle.enqueue("summarize_text", sample);
     const result = await job.result({ timeoutSeconds: 60 });
@@ -62,6 +78,8 @@ async function runSample(oracle: Oracle, startedAt: number): Promise<void> {
     say(`✓ sample job ${job.id} SUCCEEDED, ${seconds} s after the start:`);
     say(JSON.stringify(result, null, 2));
     say(`
+Open the dashboard (this address logs you in, once):
+  ${loginUrl}
 Try, in another terminal:
   npx oracle-worker enqueue summarize_text --input '{"text": "Hello from my first job."}' --wait
   npx oracle-worker jobs list
@@ -75,7 +93,10 @@ Ctrl-C stops everything.`);
 /** Editors write a file several times in a row; one reload is enough. */
 function watchForChanges(path: string, reload: () => void): () => void {
   let timer: NodeJS.Timeout | undefined;
-  const watcher = watch(path, { recursive: true }, () => {
+  // The programs of a manifest lie beside it.
+  const place = path.endsWith(".json") ? dirname(path) : path;
+  const watcher = watch(place, { recursive: true }, (_change, name) => {
+    if (name?.includes("__pycache__")) return; // written by a handler's start, not by a person
     clearTimeout(timer);
     timer = setTimeout(() => {
       say("handlers changed: reloading");

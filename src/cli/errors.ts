@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { OracleError } from "../core/errors.js";
+import { redactFields, redactText } from "../core/redact.js";
 import { exitCodes } from "./exit-codes.js";
 import { printable } from "./style.js";
 
@@ -10,7 +11,9 @@ export function exitCodeOf(error: unknown): number {
 /** One line on stderr, for machines or for people. Never a stack: what a user can do is in the message. */
 export function printError(error: unknown, json: boolean): void {
   const known = toOracleError(error);
-  const line = json ? JSON.stringify({ error: known }) : `error ${known.code}: ${printable(known.message)}`;
+  const line = json
+    ? JSON.stringify({ error: redactFields(known.toJSON()) })
+    : `error ${known.code}: ${printable(redactText(known.message))}`;
   process.stderr.write(`${line}\n`);
 }
 

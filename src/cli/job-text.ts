@@ -1,6 +1,9 @@
-import type { Attempt, Job } from "../core/job.js";
+import type { Effect, Step } from "../core/effect.js";
+import type { Attempt, Job, Result } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
-import { paint, prettyJson, printable, stateColour } from "./style.js";
+import { effectTable, stepTable } from "./effect-text.js";
+import { progressText } from "./report-text.js";
+import { paint, prettyJson, printable, stateColour, titled } from "./style.js";
 import { facts, table } from "./table.js";
 import { relative, span } from "./time.js";
 
@@ -22,14 +25,14 @@ export function jobTable(jobs: readonly Job[]): string {
   ]);
 }
 
-/** Everything about one job, as a block. */
+/** A job's row, its input and its attempts, as a block. */
 export function jobBlock(
   job: Job & { input: JsonValue },
-  attempts: readonly Attempt[],
-  resultHash: string | null,
+  parts: { attempts: Attempt[]; steps: Step[]; effects: Effect[]; result: Result | undefined },
 ): string {
   const { error } = job;
-  const parts = [
+  const { attempts, steps, effects, result } = parts;
+  const lines = [
     jobLine(job),
     facts([
       ["type", job.type],
@@ -53,14 +56,16 @@ export function jobBlock(
       ["replay of", job.replayOf],
       ["handler", job.handlerVersion],
       ["spec hash", job.specHash],
-      ["result hash", resultHash],
+      ["result hash", result?.contentHash ?? null],
+      ["provenance", result?.provenanceHash ?? null],
       ["error", error && job.state !== "SUCCEEDED" ? `${error.code}: ${error.message}` : null],
     ]),
-    paint("Input", "bold"),
-    indent(prettyJson(job.input)),
+    titled("Input", prettyJson(job.input)),
   ];
-  if (attempts.length > 0) parts.push(paint("Attempts", "bold"), indent(attemptTable(attempts)));
-  return parts.join("\n");
+  if (attempts.length > 0) lines.push(titled("Attempts", attemptTable(attempts)));
+  if (steps.length > 0) lines.push(titled("Steps", stepTable(steps)));
+  if (effects.length > 0) lines.push(titled("Effects", effectTable(effects)));
+  return lines.join("\n");
 }
 
 function attemptTable(attempts: readonly Attempt[]): string {
@@ -70,6 +75,8 @@ function attemptTable(attempts: readonly Attempt[]): string {
     { title: "STARTED", value: ({ startedAt }) => relative(startedAt) },
     { title: "TOOK", value: took },
     { title: "WORKER", value: ({ workerId }) => workerId },
+    { title: "HANDLER", value: ({ handlerVersion }) => handlerVersion },
+    { title: "PROGRESS", value: ({ progress }) => progress && progressText(progress) },
     { title: "CAUSE", value: ({ cause }) => cause },
     { title: "ERROR", value: ({ error }) => error && `${error.code}: ${error.message}` },
   ]);
@@ -95,8 +102,4 @@ function tries(job: Job): string {
 
 function ago(moment: Date | null): string | null {
   return moment && relative(moment);
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/^/gm, "  ");
 }

@@ -36,12 +36,19 @@ export async function retryCommand(call: Call<RetryFlags>, id: string | undefine
   await out.show(jobJson(job), () => jobLine(job));
 }
 
-export async function replayCommand(call: Call<{ input?: string }>, id: string): Promise<void> {
+export async function replayCommand(
+  call: Call<{ input?: string; from?: string }>,
+  id: string,
+): Promise<void> {
   const { flags, out, settings, withOracle } = call;
   checkJobId(id);
+  const { from } = flags;
+  if (from !== undefined && flags.input !== undefined)
+    throw wrong("--from", "--from reuses steps made of the old input: give --from or --input, not both.");
   const input = flags.input === undefined ? undefined : await readInput(flags.input, settings);
   await withOracle(async (oracle) => {
-    const { id: newId, created, joined } = await oracle.replay(id, input);
+    const replay = from === undefined ? oracle.replay(id, input) : oracle.replayFrom(id, from);
+    const { id: newId, created, joined } = await replay;
     const job = await requireJob(oracle.db, newId);
     await out.show({ ...jobJson(job), created, joined }, () => `${jobLine(job)}, a replay of ${id}`);
   });

@@ -2,9 +2,11 @@ import { JobPreconditionError } from "../core/errors.js";
 import type { JobState } from "../core/states.js";
 import { checkJobId, requireJob } from "../store/read.js";
 import type { Call } from "./command.js";
-import { attemptJson, jobJson } from "./job-json.js";
+import { effectJson, stepJson } from "./effect-text.js";
+import { artifactJson, attemptJson, jobJson, logJson } from "./job-json.js";
 import { jobBlock, jobTable } from "./job-text.js";
-import { prettyJson } from "./style.js";
+import { artifactTable, logTable } from "./report-text.js";
+import { prettyJson, titled } from "./style.js";
 
 interface ListFlags {
   state?: JobState;
@@ -28,15 +30,38 @@ export async function listCommand({ flags, out, withOracle }: Call<ListFlags>): 
   });
 }
 
+/** What `show` prints of a log; `tail` has all of it. */
+const LAST_LINES = 20;
+
 export async function showCommand({ out, withOracle }: Call<unknown>, id: string): Promise<void> {
   checkJobId(id);
   await withOracle(async (oracle) => {
     const job = await requireJob(oracle.db, id);
-    const attempts = await oracle.attempts(job.jobId);
-    const hash = (await oracle.result(job.jobId))?.contentHash ?? null;
-    await out.show(
-      { ...jobJson(job), input: job.input, attempts: attempts.map(attemptJson), result_hash: hash },
-      () => jobBlock(job, attempts, hash),
+    const [attempts, steps, effects, logs, artifacts, result] = await Promise.all([
+      oracle.attempts(job.jobId),
+      oracle.steps(job.jobId),
+      oracle.effects(job.jobId),
+      oracle.logs(job.jobId, { last: true, limit: LAST_LINES }),
+      oracle.artifacts(job.jobId),
+      oracle.result(job.jobId),
+    ]);
+    const document = {
+      ...jobJson(job),
+      input: job.input,
+      attempts: attempts.map(attemptJson),
+      steps: steps.map(stepJson),
+      effects: effects.map(effectJson),
+      logs: logs.map(logJson),
+      artifacts: artifacts.map(artifactJson),
+      result_hash: result?.contentHash ?? null,
+      provenance_hash: result?.provenanceHash ?? null,
+    };
+    await out.show(document, () =>
+      [
+        jobBlock(job, { attempts, steps, effects, result }),
+        ...(logs.length > 0 ? [titled("Last log lines", logTable(logs))] : []),
+        ...(artifacts.length > 0 ? [titled("Artifacts", artifactTable(artifacts))] : []),
+      ].join("\n"),
     );
   });
 }

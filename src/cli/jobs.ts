@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { action, examples } from "./command.js";
+import { artifactCommand } from "./jobs-artifact.js";
 import { cancelCommand, replayCommand, retryCommand } from "./jobs-control.js";
 import { listCommand, resultCommand, showCommand } from "./jobs-read.js";
 import { tailCommand, waitCommand } from "./jobs-watch.js";
@@ -29,7 +30,7 @@ function addReading(jobs: Command): void {
     .action(action(listCommand));
   jobs
     .command("show")
-    .description("one job with its input and attempts")
+    .description("one job with its input, attempts, steps, effects, last log lines and artifacts")
     .argument("<id>", "the job's id")
     .addHelpText("after", examples(`oracle-worker jobs show ${ID}`))
     .action(action(showCommand));
@@ -39,6 +40,14 @@ function addReading(jobs: Command): void {
     .argument("<id>", "the job's id")
     .addHelpText("after", examples(`oracle-worker jobs result ${ID} --json > result.json`))
     .action(action(resultCommand));
+  jobs
+    .command("artifact")
+    .description("one of a job's artifacts, as its bytes")
+    .argument("<id>", "the job's id")
+    .argument("<name>", "the artifact's name, SHA-256 digest or id; of several of one name the latest")
+    .option("--output <file>", "a file, or a folder to put it in; default: stdout")
+    .addHelpText("after", examples(`oracle-worker jobs artifact ${ID} report.pdf --output report.pdf`))
+    .action(action(artifactCommand));
 }
 
 function addWatching(jobs: Command): void {
@@ -55,7 +64,7 @@ function addWatching(jobs: Command): void {
     .action(action(waitCommand));
   jobs
     .command("tail")
-    .description("follow a job: one line for each change, until it ends")
+    .description("follow a job: each change, log line and progress, until it ends")
     .argument("<id>", "the job's id")
     .addHelpText("after", examples(`oracle-worker jobs tail ${ID}`))
     .action(action(tailCommand));
@@ -85,6 +94,17 @@ function addSteering(jobs: Command): void {
     .description("a new job like an old one, with the same input or another")
     .argument("<id>", "the old job's id")
     .option("--input <json>", "another input: JSON, @FILE, or - for standard input")
-    .addHelpText("after", examples(`oracle-worker jobs replay ${ID} --input '{"text": "…"}'`))
+    .option(
+      "--from <step>",
+      "reuse what the old job has before this step, and run on from it",
+      parseText("--from", 200),
+    )
+    .addHelpText(
+      "after",
+      examples(
+        `oracle-worker jobs replay ${ID} --input '{"text": "…"}'`,
+        `oracle-worker jobs replay ${ID} --from summarize`,
+      ),
+    )
     .action(action(replayCommand));
 }

@@ -1,22 +1,27 @@
 import { Argument, type Command } from "commander";
 import { OracleError } from "../core/errors.js";
+import { type GrantedLogin, grantLogin } from "../store/logins.js";
 import { migrationStatus, printMigrations } from "../store/migrate.js";
 import { latestMigration } from "../store/migrations.js";
-import { grantRoles, type RoleMembers, readRoles } from "../store/roles.js";
+import { type RoleMembers, readRoles, readTenantLogins, type TenantLogin } from "../store/roles.js";
 import { verifySchema } from "../store/verify-schema.js";
+import { nameLengths } from "../submit.js";
 import { action, type Call, examples } from "./command.js";
-import { parseText } from "./parse.js";
+import { parseOneOf, parseText } from "./parse.js";
 import { table } from "./table.js";
 import { relative } from "./time.js";
 
 interface MigrateFlags {
   login?: string;
+  role?: "worker" | "server";
+  tenant?: string;
 }
 
 const steps = { up, status, verify, print, roles };
 type Step = keyof typeof steps;
 
 const LONGEST_ROLE_NAME = 63;
+const programs = ["worker", "server"] as const;
 
 export function register(program: Command): void {
   program
@@ -33,8 +38,18 @@ export function register(program: Command): void {
     )
     .option(
       "--login <name>",
-      "with roles: let this login act as worker and server",
+      "with roles: make this login if it is missing, and let it act as worker and server",
       parseText("--login", LONGEST_ROLE_NAME),
+    )
+    .option(
+      "--role <role>",
+      "with --login: only as worker, or only as server",
+      parseOneOf("--role", programs),
+    )
+    .option(
+      "--tenant <tenant>",
+      "with --login: only as this tenant, by SQL",
+      parseText("--tenant", nameLengths.tenant),
     )
     .addHelpText(
       "after",
@@ -43,18 +58,26 @@ export function register(program: Command): void {
         "oracle-worker migrate status",
         "oracle-worker migrate print > review.sql",
         "oracle-worker migrate roles --login app",
+        "oracle-worker migrate roles --login team_a --tenant team-a",
       ),
     )
     .action(action<MigrateFlags>(migrateCommand));
 }
 
 async function migrateCommand(call: Call<MigrateFlags>, step: string): Promise<void> {
-  if (call.flags.login !== undefined && step !== "roles") {
-    throw new OracleError("INVALID_ARGUMENT", "--login goes with `migrate roles` only.", {
-      field: "--login",
-    });
+  const { login, role, tenant } = call.flags;
+  if (login !== undefined && step !== "roles") {
+    throw misplaced("--login", "goes with `migrate roles` only");
   }
+  if (login === undefined && (role ?? tenant) !== undefined) {
+    throw misplaced(role === undefined ? "--tenant" : "--role", "goes with --login only");
+  }
+  if (role !== undefined && tenant !== undefined) throw misplaced("--tenant", "excludes --role");
   await steps[step as Step](call);
+}
+
+function misplaced(flag: string, why: string): OracleError {
+  return new OracleError("INVALID_ARGUMENT", `${flag} ${why}.`, { field: flag });
 }
 
 async function up({ out, withOracle }: Call<MigrateFlags>): Promise<void> {
@@ -108,16 +131,31 @@ async function print({ out, settings }: Call<MigrateFlags>): Promise<void> {
 }
 
 async function roles({ flags, out, withOracle }: Call<MigrateFlags>): Promise<void> {
-  const { login } = flags;
-  const items = await withOracle(
+  const { login, role, tenant } = flags;
+  const use = tenant === undefined ? { roles: role ? [role] : [...programs] } : { tenantId: tenant };
+  const { granted, items, logins } = await withOracle(
     (oracle) =>
       oracle.withAdmin(async (db) => {
-        if (login !== undefined) await grantRoles(db, login);
-        return readRoles(db);
+        // First: it tells an installation that is not there.
+        await readRoles(db);
+        const granted = login === undefined ? undefined : await grantLogin(db, login, use);
+        return { granted, items: await readRoles(db), logins: await readTenantLogins(db) };
       }),
     { migrate: false },
   );
-  await out.show({ items, next: null }, () => roleTable(items));
+  const tenants = logins.map(({ login, tenantId }) => ({ login, tenant_id: tenantId }));
+  await out.show({ ...granted, items, tenants, next: null }, () =>
+    [
+      roleTable(items),
+      ...(logins.length > 0 ? ["", loginTable(logins)] : []),
+      ...passwordLines(granted),
+    ].join("\n"),
+  );
+}
+
+function passwordLines(granted: GrantedLogin | undefined): string[] {
+  if (!granted?.password) return [];
+  return ["", `Made the login ${granted.login}. Its password, shown only now: ${granted.password}`];
 }
 
 function roleTable(items: readonly RoleMembers[]): string {
@@ -125,5 +163,12 @@ function roleTable(items: readonly RoleMembers[]): string {
     { title: "ROLE", value: ({ role }) => role },
     { title: "LOGINS", value: ({ members }) => (members.length === 0 ? null : members.join(", ")) },
     { title: "MAY", value: ({ about }) => about },
+  ]);
+}
+
+function loginTable(logins: readonly TenantLogin[]): string {
+  return table(logins, [
+    { title: "LOGIN", value: ({ login }) => login },
+    { title: "TENANT", value: ({ tenantId }) => tenantId },
   ]);
 }

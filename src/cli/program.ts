@@ -1,19 +1,41 @@
 import { Command, CommanderError } from "commander";
+import { rememberEnvironment } from "../core/secrets.js";
 import { version } from "../version.js";
+import * as approve from "./approve.js";
 import { examples } from "./command.js";
 import * as demo from "./demo.js";
 import * as dev from "./dev.js";
+import * as doctor from "./doctor.js";
+import * as effects from "./effects.js";
 import * as enqueue from "./enqueue.js";
 import { exitCodeOf, printError } from "./errors.js";
 import * as jobs from "./jobs.js";
 import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
+import * as pythonPath from "./python-path.js";
 import * as queues from "./queues.js";
+import * as serve from "./serve.js";
+import * as tenants from "./tenants.js";
 import * as verify from "./verify.js";
 import * as work from "./work.js";
 
 /** In the order of the help. */
-const commands = [dev, work, migrate, enqueue, jobs, queues, verify, demo];
+const commands = [
+  dev,
+  work,
+  serve,
+  migrate,
+  enqueue,
+  jobs,
+  effects,
+  approve,
+  queues,
+  tenants,
+  verify,
+  doctor,
+  pythonPath,
+  demo,
+];
 
 const notes = `
 Database: --database-url, or DATABASE_URL; without either an embedded PostgreSQL under .oracle-worker/.
@@ -24,6 +46,7 @@ Exit codes: 0 done, 1 the job or check failed, 2 wrong usage or settings, 3 refu
 /** Runs one command line; returns the exit code. */
 export async function runCli(args: string[]): Promise<number> {
   const json = wantsJson(args);
+  rememberEnvironment(process.env);
   try {
     await createProgram(json).parseAsync(args, { from: "user" });
     // A command that ran to its end may still have something bad to report.

@@ -25,6 +25,11 @@ export function stateColour(state: JobState | AttemptStatus): Colour | undefined
   return stateColours[state];
 }
 
+/** A title over lines that stand in a little. */
+export function titled(title: string, text: string): string {
+  return `${paint(title, "bold")}\n${text.replaceAll(/^/gm, "  ")}`;
+}
+
 /** JSON to look at. Its strings escape what steers a terminal but for the upper control characters. */
 export function prettyJson(value: JsonValue): string {
   return JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f]/g, (character) => {
@@ -32,9 +37,22 @@ export function prettyJson(value: JsonValue): string {
   });
 }
 
+/** What steers a terminal, or shows text in another order than it has. */
+const steering = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
 /** One line that cannot steer the terminal: names, keys and messages come from anybody. */
 export function printable(text: string): string {
-  return text.replaceAll(/\s*\n\s*/g, " | ").replaceAll(/\p{Cc}/gu, (character) => {
-    return `\\x${(character.codePointAt(0) ?? 0).toString(16).padStart(2, "0")}`;
-  });
+  return text.replaceAll(/\s*\n\s*/g, " | ").replaceAll(steering, escaped);
+}
+
+/** Lines that cannot steer the terminal. */
+export function terminalText(text: string): string {
+  return text.replaceAll(steering, (character) =>
+    "\n\t".includes(character) ? character : escaped(character),
+  );
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code > 0xff ? `\\u${code.toString(16)}` : `\\x${code.toString(16).padStart(2, "0")}`;
 }

@@ -12,6 +12,8 @@ export interface SuperviseOptions {
   processes: number;
   handlers?: string | undefined;
   drain?: boolean;
+  /** Also serves the job types of demonstrations. */
+  demo?: boolean;
   onReady?: (workerId: string) => void;
 }
 
@@ -28,6 +30,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
         settings,
         handlers: options.handlers,
         drain: options.drain ?? false,
+        demo: options.demo ?? false,
       };
       return { ...process.env, ORACLE_WORKER_CHILD: JSON.stringify(orders) };
     },
@@ -38,6 +41,11 @@ export function supervise(options: SuperviseOptions): Supervisor {
       logger.error(
         { worker_id: workerId, child_pid: pid, charged: started, released: unstarted },
         `worker process died (${how}); its jobs are free again`,
+      ),
+    onReplace: ({ workerId, pid, released }) =>
+      logger.error(
+        { worker_id: workerId, child_pid: pid, released },
+        "worker process replaced: a handler blocked its event loop past the job's timeout; give such types isolation thread or process",
       ),
     onTrouble: (error) =>
       logger.error(

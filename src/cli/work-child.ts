@@ -1,10 +1,14 @@
 import { summarizeText } from "../ai/summarize-text.js";
 import { connect } from "../connect.js";
+import type { Dispatcher } from "../core/dispatch.js";
+import { OracleError } from "../core/errors.js";
 import { readSettings, type SettingName } from "../core/settings.js";
 import { createWorker } from "../create-worker.js";
 import { loadHandlers } from "../handlers/load.js";
 import { createLogger, jobLog, logEvents } from "../observe/log.js";
+import { WorkerMetrics } from "../observe/metrics.js";
 import { pipeJournal } from "../worker/journal.js";
+import { demoSlow } from "./demo-handlers.js";
 import { exitCodeOf, printError } from "./errors.js";
 import { untilReachable } from "./open.js";
 
@@ -14,6 +18,7 @@ export interface ChildOrders {
   settings: Partial<Record<SettingName, string>>;
   handlers: string | undefined;
   drain: boolean;
+  demo: boolean;
 }
 
 /** How long a new process waits for a database that does not answer. */
@@ -25,13 +30,25 @@ async function main(): Promise<void> {
   delete process.env.ORACLE_WORKER_CHILD;
   const settings = readSettings(orders.settings);
   const logger = createLogger(settings.LOG_LEVEL);
-  const jobs = [summarizeText, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
-  const oracle = await connect({ settings });
+  const builtIn = orders.demo ? [summarizeText, demoSlow] : [summarizeText];
+  const jobs = [...builtIn, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
+  const dispatcher = settings.REDIS_URL
+    ? await openRedis(settings.REDIS_URL, settings.ORACLE_SCHEMA)
+    : undefined;
+  const oracle = await connect({ settings, ...(dispatcher ? { dispatcher } : {}) });
+  const log = logEvents(logger);
+  // Counting costs a little for every job; without a port nobody could read it.
+  const metrics = settings.HEALTH_PORT === 0 ? undefined : new WorkerMetrics();
   const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
       workerId: orders.workerId,
-      onEvent: logEvents(logger),
+      onEvent: (event) => {
+        log(event);
+        metrics?.hear(event);
+        // It cannot keep what it holds; the supervisor frees that and starts another process.
+        if (event.event === "worker.broken") process.exit(1);
+      },
       log: jobLog(logger),
       journal: pipeJournal(),
     }),
@@ -42,17 +59,30 @@ async function main(): Promise<void> {
     if (signals++ > 0) return worker.abort();
     await worker.stop();
     await oracle.close();
+    await dispatcher?.close();
     // A handler that ignores its signal would keep this process alive; its job was not handed back.
     process.exit(0);
   };
   process.on("SIGTERM", () => void end());
   process.on("SIGINT", () => void end());
   process.on("disconnect", () => void end());
+  process.on("message", async (question) => {
+    if (question === "metrics") process.send?.({ metrics: await metrics?.snapshot() });
+  });
   process.send?.("ready");
   if (orders.drain) {
     await worker.drained();
     await end();
   }
+}
+
+/** The two packages are not installed with this one: most installations need no Redis. */
+async function openRedis(url: string, prefix: string): Promise<Dispatcher> {
+  const { redisDispatcher } = await import("../dispatch/index.js").catch((cause: unknown) => {
+    const message = "REDIS_URL is set, but Redis cannot be used: npm install bullmq ioredis.";
+    throw new OracleError("INVALID_SETTING", message, { field: "REDIS_URL", cause });
+  });
+  return redisDispatcher({ url, prefix });
 }
 
 /** A handlers path may define a built-in type anew; the later definition counts. */

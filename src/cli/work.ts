@@ -3,6 +3,7 @@ import { createLogger } from "../observe/log.js";
 import { withOracle } from "./open.js";
 import { parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
+import { serveHealth } from "./worker-health.js";
 
 interface WorkFlags {
   handlers?: string;
@@ -16,7 +17,10 @@ export function register(program: Command): void {
   program
     .command("work")
     .description("run jobs until told to stop")
-    .option("--handlers <path>", "a module, or a folder of modules, that export jobs made with defineJob")
+    .option(
+      "--handlers <path>",
+      "modules that export jobs made with defineJob, manifests of executables: a file or a folder",
+    )
     .option("--queues <names>", "queues to serve, separated by commas (QUEUES)")
     .option("--concurrency <n>", "jobs at once in each process (CONCURRENCY)")
     .option("--processes <n>", "worker processes", parseWholeNumber("--processes", 1, 256), 1)
@@ -40,7 +44,9 @@ async function work(command: Command): Promise<void> {
       drain: flags.drain ?? false,
     });
     const off = onSignals(() => supervisor.stop());
+    const stopHealth = await serveHealth(supervisor, oracle.db, oracle.settings);
     process.exitCode = await supervisor.run();
+    await stopHealth();
     off();
   });
 }

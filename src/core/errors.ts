@@ -18,15 +18,31 @@ export const errorCodes = {
   JOB_FAILED: "the job ended in FAILED_TERMINAL",
   JOB_CANCELLED: "the job was cancelled",
   HANDLER_ERROR: "the handler threw",
+  HANDLER_EXITED: "the handler's process ended without an answer",
+  HANDLER_PROTOCOL: "the handler's process broke the protocol",
+  MEMORY_LIMIT: "the handler's process used more memory than its limit",
+  CPU_LIMIT: "the handler's process computed longer than its limit",
   INPUT_INVALID: "the input breaks the job type's input schema",
   OUTPUT_INVALID: "the output breaks the job type's output schema",
   OUTPUT_REJECTED: "the output cannot be stored",
   UNSUPPORTED_JOB_TYPE: "no live worker has a handler for the job type",
+  STEP_REPEATED: "a step's name was used twice in one attempt",
+  EFFECT_CONFLICT: "the effect's name stands for another request, or was used twice in one attempt",
+  EFFECT_OPEN: "the handler returned while a step or an effect was still open",
+  EFFECT_FAILED: "the effect did not happen",
+  EFFECT_IN_DOUBT: "nobody knows whether the effect happened",
+  EFFECT_NOT_PLANNED: "the effect is not part of the job's plan",
+  EFFECT_NOT_FOUND: "there is no effect with that id",
+  PLAN_REJECTED: "a person has rejected the job's plan",
+  COMMIT_FAILED: "a statement that was to commit with the result failed",
   TIMEOUT: "the attempt ran longer than its timeout",
   DEADLINE_EXCEEDED: "the job's deadline passed before it finished",
   SHUTDOWN: "the worker is stopping",
   WORKER_CRASHED: "the process that ran the attempt died",
   LEASE_EXPIRED: "the attempt's lease ran out without renewal",
+  WORKER_BLOCKED:
+    "a handler blocked the worker's event loop past its timeout, and the worker takes no more jobs",
+  WORKER_BROKEN: "the thread that renews the worker's leases died",
   HANDLERS_INVALID: "the handlers path cannot be loaded or defines nothing usable",
   DATABASE_UNREACHABLE: "the database does not answer",
   DATABASE_AUTH: "the database refuses the login",
@@ -38,8 +54,17 @@ export const errorCodes = {
   SCHEMA_NEWER: "the schema is newer than this program",
   SCHEMA_DRIFT: "the schema differs from what the migrations make",
   ROLE_REFUSED: "the connection cannot run as the restricted role",
+  ROW_SECURITY: "a table, view or policy lets one tenant see another's rows",
   EMBEDDED_UNAVAILABLE: "the embedded Postgres cannot be used here",
   EMBEDDED_LOCKED: "the embedded Postgres data directory is in use by something else",
+  TOKEN_NOT_FOUND: "there is no such token",
+  CHECK_FAILED: "doctor found something that is wrong",
+  ARTIFACT_NOT_FOUND: "there is no artifact with that name, digest or id",
+  ARTIFACT_STORE: "the artifact store cannot be read or written",
+  UNAUTHENTICATED: "the call carries no token, or one that is unknown or revoked",
+  FORBIDDEN: "the token does not allow this call",
+  NOT_FOUND: "there is nothing at that address",
+  ADDRESS_REFUSED: "the server cannot or may not listen at that address",
   VERIFY_FAILED: "a recomputed hash differs from the stored one",
   INTERNAL: "a fault in oracle-worker itself",
 } as const;
@@ -91,6 +116,21 @@ export class RetryableError extends OracleError {
 export class TerminalError extends OracleError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("HANDLER_ERROR", message, options);
+  }
+}
+
+/** Thrown inside an effect: it definitely did not happen. Anything else that is thrown there leaves it in doubt. */
+export class EffectFailed extends OracleError {
+  /** False: trying again would not help. */
+  readonly retryable: boolean;
+  readonly retryAfterSeconds: number | undefined;
+  constructor(
+    message: string,
+    options: { retryable?: boolean; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    super("EFFECT_FAILED", message, { cause: options.cause });
+    this.retryable = options.retryable ?? true;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

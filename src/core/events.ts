@@ -17,8 +17,16 @@ export type WorkerEvent =
     }
   | { event: "job.ended"; workerId: string; jobId: string; tenantId: string; type: string; state: string }
   | { event: "lease.lost"; workerId: string; lease: Lease; why: string }
+  /** The event loop was blocked past the attempt's timeout; the worker takes no more jobs. */
+  | { event: "worker.blocked"; workerId: string; jobId: string }
+  /** The thread that renews leases died; the worker stops its handlers and takes no more jobs. */
+  | { event: "worker.broken"; workerId: string; why: string }
   | { event: "database.trouble"; workerId: string; during: string; error: unknown }
   | { event: "database.recovered"; workerId: string; during: string }
+  /** A message named a job whose lease could not be won. */
+  | { event: "acquire.lost"; workerId: string; jobId: string; why: string }
+  | { event: "dispatch.lost"; workerId: string; why: string }
+  | { event: "dispatch.restored"; workerId: string }
   | { event: "wakeup.lost"; workerId: string; why: string }
   | { event: "wakeup.restored"; workerId: string };
 

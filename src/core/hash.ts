@@ -48,8 +48,8 @@ function quoted(text: string): string {
   return text.length < 64 && !needsEscape.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-export function sha256Hex(text: string): string {
-  return hash("sha256", text, "hex");
+export function sha256Hex(content: string | Uint8Array): string {
+  return hash("sha256", content, "hex");
 }
 
 /** The hash of a result or any other JSON value. */

@@ -52,6 +52,10 @@ export interface Lease {
   /** Counted by the database's clock when the lease was given: this machine's may be wrong. */
   deadlineInSeconds: number | null;
   handlerVersion: string | null;
+  /** How the attempt before this one failed. */
+  lastError: ErrorCode | null;
+  /** The job that this one replays. */
+  replayOf: string | null;
   input: JsonValue;
 }
 
@@ -71,25 +75,89 @@ export interface StoredError {
 
 /** How an attempt ended. Data, not control flow: `store/settle` writes it, nothing else does. */
 export type Outcome =
-  | { kind: "succeeded"; resultText: string; contentHash: string }
+  | Success
   | { kind: "retryable"; error: StoredError; delaySeconds: number }
   | { kind: "terminal"; error: StoredError }
   /** Handed back without fault of its own; costs no attempt, up to a cap. */
   | { kind: "released"; cause: string; delaySeconds: number }
   /** Waits by its own wish; never costs an attempt. */
   | { kind: "snoozed"; delaySeconds: number }
+  /** Waits for a person. With an error it counts as a failure, without one it costs nothing. */
+  | { kind: "held"; reason: HoldReason; error?: StoredError }
   | { kind: "cancelled" };
+
+export type HoldReason = "effect in doubt" | "awaiting approval";
+
+export interface Success {
+  kind: "succeeded";
+  resultText: string;
+  contentHash: string;
+  /** Of the handler that ran, as the claim recorded it with the attempt. */
+  handlerVersion?: string;
+  /** Whether the job may have steps, effects or artifacts, which its provenance then covers. */
+  recorded?: boolean;
+  /** What commits together with the result, and when to try again if it cannot. */
+  commits?: { statements: CommitStatement[]; delaySeconds: number };
+}
+
+/** SQL that a handler wants committed together with its result. */
+export interface CommitStatement {
+  name: string;
+  seq: number;
+  sql: string;
+  values: JsonValue[];
+}
 
 export interface Attempt {
   attemptId: string;
   attemptNo: number;
   status: AttemptStatus;
   workerId: string;
+  handlerVersion: string | null;
   cause: string | null;
   error: StoredError | null;
   startedAt: Date;
   endedAt: Date | null;
   lateOutput: JsonValue | null;
+  /** Its latest word on how far it is. */
+  progress: Progress | null;
+}
+
+export interface Progress {
+  /** From 0 to 1. */
+  fraction: number;
+  message?: string;
+  details?: JsonValue;
+  /** By the database's clock, like every moment kept. */
+  at: Date;
+}
+
+export type LogLevel = "info" | "warn" | "error";
+
+/** One line of an attempt's log. Attempt and number together order a job's lines. */
+export interface LogLine {
+  attemptNo: number;
+  seq: number;
+  at: Date;
+  level: LogLevel;
+  message: string;
+  fields: { [key: string]: JsonValue } | null;
+}
+
+/** A by-product of an attempt, without its bytes. */
+export interface Artifact {
+  artifactId: string;
+  jobId: string;
+  attemptNo: number;
+  tenantId: string;
+  /** What the handler gave: JSON (kept in its canonical form), a text, or bytes. */
+  type: "json" | "text" | "bytes";
+  /** As the handler said it; `safeFileName` makes a file's name of it. */
+  name: string;
+  mediaType: string;
+  sha256: string;
+  size: number;
+  createdAt: Date;
 }
 
 export interface Result {
@@ -97,6 +165,9 @@ export interface Result {
   attemptId: string;
   payload: JsonValue;
   contentHash: string;
+  /** Over specification, handler version, attempt, result, steps, effects and artifacts. */
+  provenanceHash: string;
+  modelMetadata: JsonValue;
   schemaVersion: number;
   createdAt: Date;
 }

@@ -3,7 +3,7 @@ import { faultOfWhole, refusal, tooLarge } from "./json-fault.js";
 import { scanJson } from "./json-scan.js";
 import { countMembers, hasOddEscape, surveyText } from "./json-survey.js";
 import { checkValue } from "./json-value.js";
-import { isWellFormed, toWellFormed } from "./unicode.js";
+import { cutBytes, isWellFormed, toWellFormed } from "./unicode.js";
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
 
@@ -91,6 +91,13 @@ const cutMark = "… [cut]";
 /** A text, such as an error message, made fit for Postgres: no NUL, no half surrogate pairs, bounded. */
 export function sanitizeText(text: string, maxLength = 8192): string {
   return toWellFormed(text.length > maxLength ? cut(text, maxLength) : text).replaceAll("\0", unreadable);
+}
+
+/** The same, bounded by the bytes of its UTF-8. */
+export function sanitizeToBytes(text: string, maxBytes: number): string {
+  const clean = sanitizeText(text, maxBytes);
+  if (clean.length * 3 <= maxBytes || Buffer.byteLength(clean) <= maxBytes) return clean;
+  return cutBytes(clean, maxBytes - Buffer.byteLength(cutMark)) + cutMark;
 }
 
 function cut(text: string, maxLength: number): string {

@@ -66,12 +66,18 @@ describe("an error as the tables keep it", () => {
     const codes = Object.keys(errorCodes) as ErrorCode[];
     expect(codes.filter((code) => !toStoredError(new OracleError(code, "m")).retryable).sort()).toEqual([
       "DEADLINE_EXCEEDED",
+      "EFFECT_CONFLICT",
+      "EFFECT_NOT_PLANNED",
+      "EFFECT_OPEN",
+      "HANDLERS_INVALID",
       "INPUT_INVALID",
       "OUTPUT_INVALID",
       "OUTPUT_REJECTED",
       "PAYLOAD_REJECTED",
       "PAYLOAD_TOO_DEEP",
       "PAYLOAD_TOO_LARGE",
+      "PLAN_REJECTED",
+      "STEP_REPEATED",
       "UNSUPPORTED_JOB_TYPE",
     ]);
   });

@@ -1,4 +1,6 @@
+import { artifactPlace } from "./artifact-place.js";
 import { OracleError } from "./errors.js";
+import { isSecretName } from "./secrets.js";
 
 type Parsed = string | number | boolean | string[];
 
@@ -27,6 +29,13 @@ const databaseAddress = (about: string): Setting<string> => ({
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value.replace("@/", "@socket/"));
     return isUrl || value.startsWith("/") ? value : undefined;
   },
+});
+
+const redisAddress = (about: string): Setting<string> => ({
+  about,
+  fallback: undefined,
+  right: "an address such as redis://user:password@host:6379/0",
+  parse: (value) => (/^rediss?:\/\//.test(value) && URL.canParse(value) ? value : undefined),
 });
 
 const wholeNumber = (
@@ -79,10 +88,19 @@ const oneOf = (about: string, fallback: string, words: string[]): Setting<string
   parse: (value) => words.find((word) => word === value.trim().toLowerCase()),
 });
 
+/** A folder, or a bucket with a prefix. `artifactPlace` reads it. */
+const artifactAddress = (about: string, fallback: string): Setting<string> => ({
+  about,
+  fallback,
+  right: "file:FOLDER or s3://BUCKET/PREFIX",
+  parse: (value) => (artifactPlace(value) ? value : undefined),
+});
+
 /** Every setting, once: the source for reading, help and documentation. Durations are in seconds. */
 export const settingsTable = {
   DATABASE_URL: databaseAddress("PostgreSQL 13 to 18; without it the embedded one is used"),
   DIRECT_DATABASE_URL: databaseAddress("past a pooler, for LISTEN and migrations"),
+  REDIS_URL: redisAddress("carries wake-ups to workers, beside the database's own"),
   ORACLE_SCHEMA: text("the schema of this installation; its roles are named after it", "oracle"),
   STRICT_ROLES: flag("refuse logins that could step out of the restricted role"),
   WORKER_ID: text("a name for this worker; each process adds a suffix of its own"),
@@ -91,15 +109,17 @@ export const settingsTable = {
   LEASE_SECONDS: duration("how long a lease lasts without renewal", 60, 0.2, 86_400),
   POLL_INTERVAL: duration("how often to look without being told", 1, 0.01, 3600),
   SHUTDOWN_GRACE: duration("how long a stop waits for running jobs", 30, 0, 86_400),
+  HEALTH_PORT: wholeNumber("where a worker answers /healthz, /readyz and /metrics; 0: nowhere", 0, 0, 65_535),
   MAX_PAYLOAD_BYTES: wholeNumber("largest input or result, as JSON text", 1_048_576, 1024, 268_435_456),
   MAX_PAYLOAD_DEPTH: wholeNumber("deepest nesting of an input or result", 64, 1, 500),
+  ARTIFACTS: artifactAddress("where artifacts' bytes are kept", "file:.oracle-worker/artifacts"),
   LOG_LEVEL: oneOf("what is logged", "info", ["silent", "error", "warn", "info", "debug"]),
 } as const;
 
 export type SettingName = keyof typeof settingsTable;
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
 /** Those without a default may be missing. */
-type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "WORKER_ID";
+type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID";
 export type Settings = Readonly<{
   [Name in SettingName]:
     | ValueOf<(typeof settingsTable)[Name]>
@@ -122,7 +142,8 @@ function parseSetting(name: SettingName, given: string): Parsed {
   const value = setting.parse(given);
   if (value !== undefined) return value;
   // A database address may carry a password, and errors are logged.
-  const shown = name.endsWith("DATABASE_URL") ? "not usable" : JSON.stringify(given);
+  const hidden = name.endsWith("DATABASE_URL") || isSecretName(name);
+  const shown = hidden ? "not usable" : JSON.stringify(given);
   throw new OracleError("INVALID_SETTING", `${name} is ${shown}; it must be ${setting.right}.`, {
     field: name,
   });

@@ -14,3 +14,10 @@ export function isWellFormed(text: string): boolean {
 export function toWellFormed(text: string): string {
   return (text as unknown as Es2024String).toWellFormed();
 }
+
+/** The longest beginning of the text that takes no more bytes of UTF-8, cut between characters. */
+export function cutBytes(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes) return text;
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes));
+  return text.slice(0, read);
+}

@@ -5,26 +5,52 @@ import { fileURLToPath } from "node:url";
 import { createJiti } from "jiti";
 import { OracleError } from "../core/errors.js";
 import { isJobDefinition, type JobDefinition } from "./define.js";
+import { readManifest } from "./manifest.js";
 
 const modulePattern = /\.(?:ts|mts|js|mjs)$/;
+const manifestPattern = /\.json$/;
+/** What else lies in folders of code. */
+const otherPattern = /\.(?:test|spec|d)\.[mc]?ts$|^package(?:-lock)?\.json$|^[jt]sconfig.*\.json$/;
+const kinds = "a .ts, .mts, .js or .mjs module or a .json manifest";
 
-/** Loads a module, or every module of a folder, and returns what its exports define with `defineJob`. */
+/**
+ * The jobs of a module or manifest, or of all those in a folder: a module's exports made with `defineJob`, a
+ * manifest's executables.
+ */
 export async function loadHandlers(path: string): Promise<JobDefinition[]> {
-  const files = findModules(resolve(path), path);
+  const absolute = resolve(path);
+  const stats = statSync(absolute, { throwIfNoEntry: false });
+  if (!stats) throw invalid(`${path} does not exist`);
   const found = new Set<JobDefinition>();
-  for (const file of files) {
-    const exported = await importer(file)
-      .import<Record<string, unknown>>(file)
-      .catch((error: unknown) => {
-        throw invalid(
-          `${file} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`,
-          error,
-        );
-      });
-    for (const value of Object.values(exported)) if (isJobDefinition(value)) found.add(value);
+  for (const file of stats.isDirectory() ? filesIn(absolute) : [absolute]) {
+    const definitions = manifestPattern.test(file) ? readManifest(file) : await loadModule(file);
+    // A folder may hold JSON of any kind; a file that was named must be a manifest.
+    if (!definitions && file === absolute) throw invalid(`${path} is no manifest: it has no list "jobs"`);
+    for (const definition of definitions ?? []) found.add(definition);
   }
-  if (found.size === 0) throw invalid(`${path} exports nothing made with defineJob`);
-  return [...found];
+  if (found.size > 0) return [...found];
+  throw invalid(`${path} defines no job: it must be, or hold, ${kinds}`);
+}
+
+async function loadModule(file: string): Promise<JobDefinition[]> {
+  if (!modulePattern.test(file)) throw invalid(`${file} is not ${kinds}`);
+  const exported = await importer(file)
+    .import<Record<string, unknown>>(file)
+    .catch((error: unknown) => {
+      throw invalid(
+        `${file} cannot be loaded: ${(error instanceof Error ? error.message : String(error)).replace(/\.$/, "")}`,
+        error,
+      );
+    });
+  return Object.values(exported).filter(isJobDefinition);
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => modulePattern.test(name) || manifestPattern.test(name))
+    .filter((name) => !otherPattern.test(name))
+    .sort()
+    .map((name) => join(folder, name));
 }
 
 /** A handlers file may lie anywhere, also where neither this package nor a schema library is installed. */
@@ -38,21 +64,6 @@ function importer(file: string): ReturnType<typeof createJiti> {
     alias.zod = fileURLToPath(import.meta.resolve("zod"));
   }
   return createJiti(file, { alias, interopDefault: false });
-}
-
-function findModules(absolute: string, given: string): string[] {
-  const stats = statSync(absolute, { throwIfNoEntry: false });
-  if (!stats) throw invalid(`${given} does not exist`);
-  if (!stats.isDirectory()) {
-    if (modulePattern.test(absolute)) return [absolute];
-    throw invalid(`${given} is not a .ts, .mts, .js or .mjs module`);
-  }
-  const files = readdirSync(absolute)
-    .filter((name) => modulePattern.test(name) && !/\.(?:test|spec|d)\.[mc]?ts$/.test(name))
-    .sort()
-    .map((name) => join(absolute, name));
-  if (files.length === 0) throw invalid(`${given} holds no .ts, .mts, .js or .mjs module`);
-  return files;
 }
 
 function invalid(message: string, cause?: unknown): OracleError {

@@ -23,4 +23,9 @@ export class Registry {
   types(): string[] {
     return [...this.definitions.keys()];
   }
+
+  /** Each type with its handler's version. */
+  versions(): Record<string, string> {
+    return Object.fromEntries([...this.definitions].map(([type, { version }]) => [type, version]));
+  }
 }

@@ -1,6 +1,7 @@
 import pino, { type Logger } from "pino";
 import type { JobLog, WorkerEvent, WorkerEventListener } from "../core/events.js";
 import type { Lease, Outcome } from "../core/job.js";
+import { redactFields } from "../core/redact.js";
 
 export type { Logger };
 
@@ -10,7 +11,20 @@ export function createLogger(level: string): Logger {
   const stream = terminal
     ? { write: (line: string) => void process.stderr.write(pretty(line)) }
     : process.stderr;
-  return pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stream);
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: {
+        // The last place before a line is out: whatever was said, and by whom, secrets are hidden here.
+        logMethod(args, method) {
+          method.apply(this, args.map((arg) => redactFields(arg)) as Parameters<typeof method>);
+        },
+      },
+    },
+    stream,
+  );
 }
 
 /** What handlers write through `log`, with the ids that find it again. */
@@ -61,10 +75,24 @@ function describe(event: WorkerEvent): Line {
       ];
     case "lease.lost":
       return ["warn", `lease lost: ${event.why}`, ids(event.lease)];
+    case "worker.blocked":
+      return [
+        "error",
+        'the job blocked the event loop past its timeout; this worker takes no more: restart it, and give the type isolation "thread" or "process"',
+        { job_id: event.jobId },
+      ];
+    case "worker.broken":
+      return ["error", `the renewal thread died, this worker takes no more jobs: ${event.why}`, {}];
     case "database.trouble":
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":
       return ["info", `database is back (${event.during})`, {}];
+    case "acquire.lost":
+      return ["info", `Lease acquisition failed: the job ${event.why}`, { job_id: event.jobId }];
+    case "dispatch.lost":
+      return ["warn", `Redis is away, NOTIFY and polling take over: ${event.why}`, {}];
+    case "dispatch.restored":
+      return ["info", "Redis is back", {}];
     case "wakeup.lost":
       return ["warn", `wake-ups lost, polling goes on: ${event.why}`, {}];
     case "wakeup.restored":

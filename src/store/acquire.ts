@@ -1,28 +1,34 @@
 import { JobLockConflict, JobPreconditionError } from "../core/errors.js";
 import { newId } from "../core/ids.js";
 import type { Lease, LockedJob } from "../core/job.js";
+import type { Claim, HandlerVersions } from "./claim.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 import { type LeaseRow, toLease } from "./lease-row.js";
 
-// 005_lease_functions.sql: compare-and-swap by id, under the rule of eligibility that every claim follows.
-const acquireJob = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_job($1, $2, $3, $4)`);
+// 005_lease_functions.sql: compare-and-swap by ids, under the rule of eligibility that every claim follows.
+const acquireJobs = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_jobs($1, $2, $3, $4, $5)`);
 
 // Says in words why a job cannot start now; null when it could.
-const whyNot = statement<{ why: string | null }>(
+const whyNot = statement<{ job_id: string; why: string | null }>(
   "acquire-why-not",
-  `SELECT CASE
+  `SELECT j.job_id, CASE
      WHEN j.state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED') THEN 'is already ' || j.state
      WHEN j.hold_reason IS NOT NULL THEN 'is held: ' || j.hold_reason
      WHEN j.deadline <= clock_timestamp() THEN 'is past its deadline'
      WHEN EXISTS (SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL)
        THEN 'waits in a paused queue: ' || j.queue_name
+     WHEN j.handler_version <> coalesce($2::jsonb ->> j.job_type, '') AND $2 IS NOT NULL
+       THEN 'is pinned to handler version ' || j.handler_version
      WHEN j.state = 'RUNNING' AND j.lease_expires_at > clock_timestamp() THEN 'is leased by worker ' || j.worker_id
      WHEN j.state = 'RUNNING' AND j.cancel_requested_at IS NOT NULL THEN 'is being cancelled'
      WHEN j.state = 'RUNNING' AND j.attempt_count - j.interruptions >= j.max_attempts
        THEN 'has used up its attempts'
+     WHEN j.state = 'RUNNING' AND EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id
+         AND e.kind = 'unsafe' AND e.state IN ('DISPATCHED', 'IN_DOUBT'))
+       THEN 'has an effect in doubt'
      WHEN j.state <> 'RUNNING' AND j.run_after > clock_timestamp() THEN 'may not run before ' || j.run_after
    END AS why
-   FROM {schema}.jobs j WHERE j.job_id = $1`,
+   FROM {schema}.jobs j WHERE j.job_id = ANY ($1::uuid[])`,
 );
 
 const lockJob = statement<{ job_id: string }>(
@@ -32,20 +38,48 @@ const lockJob = statement<{ job_id: string }>(
 
 export type Acquired = { won: true; lease: Lease } | { won: false; why: string };
 
-interface AcquireRequest {
-  jobId: string;
+interface Request {
   workerId: string;
   leaseSeconds: number;
+  /** Left out, the caller answers for the handler's version itself. */
+  versions?: HandlerVersions;
+}
+
+export interface AcquiredMany extends Claim {
+  /** The jobs whose lease was not won, each with the reason. */
+  lost: Map<string, string>;
+}
+
+/** Tries to win the leases of jobs known by their ids, in one statement. */
+export async function acquireMany(
+  db: Database,
+  jobIds: string[],
+  { workerId, leaseSeconds, versions }: Request,
+  client?: SqlClient,
+): Promise<AcquiredMany> {
+  const claimId = newId();
+  const values = [jobIds, workerId, leaseSeconds, claimId, versions ?? null];
+  const leases = (await db.query(acquireJobs, values, client)).map(toLease);
+  const won = new Set(leases.map(({ jobId }) => jobId));
+  const missed = jobIds.filter((jobId) => !won.has(jobId));
+  const lost = new Map(missed.map((jobId) => [jobId, "does not exist"]));
+  if (missed.length > 0) {
+    for (const { job_id, why } of await db.query(whyNot, [missed, versions ?? null], client)) {
+      lost.set(job_id, why ?? "was taken by somebody else at the same moment");
+    }
+  }
+  return { claimId, leases, lost };
 }
 
 /** Tries to win the lease of one job; a loss says why. */
-export async function acquire(db: Database, request: AcquireRequest, client?: SqlClient): Promise<Acquired> {
-  const { jobId, workerId, leaseSeconds } = request;
-  const [row] = await db.query(acquireJob, [jobId, workerId, leaseSeconds, newId()], client);
-  if (row) return { won: true, lease: toLease(row) };
-  const [reason] = await db.query(whyNot, [jobId], client);
-  if (!reason) return { won: false, why: "does not exist" };
-  return { won: false, why: reason.why ?? "was taken by somebody else at the same moment" };
+export async function acquire(
+  db: Database,
+  { jobId, ...request }: Request & { jobId: string },
+  client?: SqlClient,
+): Promise<Acquired> {
+  const { leases, lost } = await acquireMany(db, [jobId], request, client);
+  const [lease] = leases;
+  return lease ? { won: true, lease } : { won: false, why: lost.get(jobId) ?? "does not exist" };
 }
 
 /**
@@ -54,7 +88,7 @@ export async function acquire(db: Database, request: AcquireRequest, client?: Sq
  */
 export async function startJob(
   db: Database,
-  request: AcquireRequest,
+  request: Request & { jobId: string },
   precondition?: (client: SqlClient) => Promise<void>,
 ): Promise<LockedJob> {
   return db.transaction(async (client) => {

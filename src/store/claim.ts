@@ -1,5 +1,4 @@
 import { newId } from "../core/ids.js";
-
 import type { Lease } from "../core/job.js";
 import { type Database, statement } from "./database.js";
 import { type LeaseRow, toLease } from "./lease-row.js";
@@ -16,9 +15,13 @@ export interface Slice {
   ageing: boolean;
 }
 
+/** The job types that a worker serves, each with its handler's version. */
+export type HandlerVersions = Readonly<Record<string, string>>;
+
 export interface ClaimRequest {
   workerId: string;
   leaseSeconds: number;
+  versions: HandlerVersions;
   /** How many jobs to take from each slice. */
   quotas: { slice: Slice; quota: number }[];
 }
@@ -26,7 +29,7 @@ export interface ClaimRequest {
 // 005_lease_functions.sql: takes ready rows from their heads, starts their jobs and opens their attempts.
 const claimJobs = statement<LeaseRow>(
   "claim",
-  `SELECT * FROM {schema}.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+  `SELECT * FROM {schema}.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
 
 /** A batch of leases and the id of its sweeper's hint, which the last settle of the batch removes. */
@@ -48,6 +51,7 @@ export async function claim(db: Database, request: ClaimRequest): Promise<Claim>
     request.workerId,
     request.leaseSeconds,
     claimId,
+    request.versions,
   ]);
   return { claimId, leases: rows.map(toLease) };
 }

@@ -3,6 +3,7 @@ import type { Job } from "../core/job.js";
 import type { JobState } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, jobColumns, toJob } from "./job-row.js";
+import { list } from "./list.js";
 import { checkJobId, requireJob } from "./read.js";
 
 // A job that waits is cancelled here and now. A running one belongs to its attempt: the wish is recorded, its
@@ -17,7 +18,7 @@ const cancelJob = statement<JobRow>(
        hold_reason = NULL,
        cancel_requested_at = coalesce(j.cancel_requested_at, clock_timestamp()),
        updated_at = clock_timestamp()
-     WHERE j.job_id = $1 AND j.state IN ('PENDING', 'FAILED_RETRYABLE', 'RUNNING')
+     WHERE j.job_id = ANY ($1::uuid[]) AND j.state IN ('PENDING', 'FAILED_RETRYABLE', 'RUNNING')
      RETURNING j.*
    ), noted AS (
      INSERT INTO {schema}.audit (tenant_id, job_id, action) SELECT tenant_id, job_id, 'cancel' FROM changed
@@ -34,6 +35,8 @@ const retryJobs = statement<JobRow>(
      UPDATE {schema}.jobs j SET
        state = 'PENDING', completed_at = NULL, cancel_requested_at = NULL, updated_at = clock_timestamp(),
        run_after = clock_timestamp(),
+       hold_reason = CASE WHEN EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id
+         AND e.kind = 'unsafe' AND e.state = 'IN_DOUBT') THEN 'effect in doubt' END,
        max_attempts = least(1000, greatest(j.max_attempts, j.attempt_count - j.interruptions + $2))
      WHERE j.job_id = ANY ($1::uuid[]) AND j.state IN ('FAILED_TERMINAL', 'CANCELLED')
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
@@ -45,14 +48,6 @@ const retryJobs = statement<JobRow>(
    SELECT ${jobColumns} FROM changed j`,
 );
 
-const retryable = statement<{ job_id: string }>(
-  "retryable-ids",
-  `SELECT j.job_id FROM {schema}.jobs j
-   WHERE j.state = $1::{schema}.oracle_job_state AND ($2::text IS NULL OR j.tenant_id = $2)
-     AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
-   LIMIT 1000`,
-);
-
 // For a worker: which of its running jobs somebody wants cancelled.
 const cancelRequests = statement<{ attempt_id: string }>(
   "cancel-requests",
@@ -62,7 +57,7 @@ const cancelRequests = statement<{ attempt_id: string }>(
 
 /** Cancels the job, or asks its running attempt to stop; a second call changes nothing. */
 export async function cancel(db: Database, jobId: string): Promise<Job> {
-  const [row] = await db.query(cancelJob, [checkJobId(jobId)]);
+  const [row] = await db.query(cancelJob, [[checkJobId(jobId)]]);
   if (row) return toJob(row);
   const job = await requireJob(db, jobId);
   if (job.state === "CANCELLED") return job;
@@ -82,6 +77,16 @@ export async function retry(db: Database, jobId: string, attempts = 1): Promise<
   );
 }
 
+/** Cancels those of the jobs that are unfinished; returns them. */
+export async function cancelMany(db: Database, jobIds: string[]): Promise<Job[]> {
+  return (await db.query(cancelJob, [jobIds])).map(toJob);
+}
+
+/** Retries those of the jobs that can be retried; returns them. */
+export async function retryMany(db: Database, jobIds: string[]): Promise<Job[]> {
+  return (await db.query(retryJobs, [jobIds, 1])).map(toJob);
+}
+
 /** Retries every job in the state, a thousand at a time; returns how many. */
 export async function retryAll(db: Database, state: JobState, tenantId?: string): Promise<number> {
   if (state !== "FAILED_TERMINAL" && state !== "CANCELLED") {
@@ -94,13 +99,18 @@ export async function retryAll(db: Database, state: JobState, tenantId?: string)
     );
   }
   let total = 0;
-  for (;;) {
-    const ids = (await db.query(retryable, [state, tenantId])).map((row) => row.job_id);
-    if (ids.length === 0) return total;
-    const changed = await db.query(retryJobs, [ids, 1]);
-    total += changed.length;
-    if (changed.length === 0) return total;
-  }
+  let after: string | undefined;
+  do {
+    const { items, next } = await list(db, { state, tenantId, after, limit: 1000 });
+    total += (
+      await retryMany(
+        db,
+        items.map(({ jobId }) => jobId),
+      )
+    ).length;
+    after = next ?? undefined;
+  } while (after !== undefined);
+  return total;
 }
 
 export async function findCancelRequests(db: Database, jobIds: string[]): Promise<Set<string>> {

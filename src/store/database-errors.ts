@@ -40,7 +40,8 @@ export function toDatabaseError(error: unknown, schema: string): unknown {
   const { code, message } = error as PgError;
   const known = code ? byCode[code] : undefined;
   if (known) return new OracleError(known[0], `${message}: ${known[1]}.`, { cause: error });
-  if (code === "42501" && /set role|permission denied to set/i.test(message))
+  // Every role of ours may enter the schema: a login that may not has none of them.
+  if (code === "42501" && /set role|permission denied (to set|for schema)/i.test(message))
     return roleRefused(error, schema);
   // The role of the connection's start, not its login: that one missing is 28000.
   if (code === "22023" && /^role ".*" does not exist$/.test(message)) return schemaMissing(error, schema);
@@ -66,11 +67,14 @@ function schemaMissing(error: PgError, schema: string): OracleError {
 }
 
 function roleRefused(error: PgError, schema: string): OracleError {
-  return new OracleError(
-    "ROLE_REFUSED",
-    `The login may not act as ${schema}_worker (${error.message}). Run \`oracle-worker migrate\` with this login, or as an administrator: GRANT ${schema}_worker TO <login>.`,
-    { cause: error },
-  );
+  const role = /set role "([^"]+)"/.exec(error.message)?.[1] ?? `${schema}_worker`;
+  const mend =
+    role === `${schema}_owner`
+      ? "Use the login that migrates"
+      : `As an administrator: \`oracle-worker migrate roles --login NAME\`, or GRANT ${role} TO NAME; behind a pooler also ALTER ROLE NAME INHERIT`;
+  return new OracleError("ROLE_REFUSED", `The login may not act as ${role} (${error.message}). ${mend}.`, {
+    cause: error,
+  });
 }
 
 /** Whether trying the same call again later can succeed. */

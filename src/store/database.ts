@@ -1,5 +1,6 @@
 import pg from "pg";
 import { OracleError } from "../core/errors.js";
+import { rememberAddress } from "../core/secrets.js";
 import { toDatabaseError } from "./database-errors.js";
 
 /** One SQL operation: its text names the schema as `{schema}`, its row type is what the caller reads. */
@@ -16,7 +17,13 @@ export function statement<Row>(name: string, text: string): Statement<Row> {
 
 /** The part of a `pg` client that joins a statement to the caller's own transaction. */
 export interface SqlClient {
-  query(config: { name?: string; text: string; values?: unknown[] }): Promise<{ rows: unknown[] }>;
+  query(config: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+    /** `extended`: one statement only, also without values. */
+    queryMode?: "extended";
+  }): Promise<{ rows: unknown[] }>;
 }
 
 export interface DatabaseOptions {
@@ -34,12 +41,25 @@ export interface DatabaseOptions {
   pinPlans?: boolean;
 }
 
+const ask = statement<{ ok: number }>("ping", "SELECT 1 AS ok");
+
 const pinnedPlans = [
   "enable_seqscan=off",
   "enable_hashjoin=off",
   "enable_mergejoin=off",
   "plan_cache_mode=force_generic_plan",
 ];
+
+// Both end with the transaction, whatever pooler is in between: no connection goes back with a tenant on it.
+const actForTenant = statement<never>(
+  "act-for-tenant",
+  `SELECT set_config('role', '{schema}_server', true), set_config('{schema}.tenant_id', $1, true)`,
+);
+
+const actForEveryTenant = statement<never>(
+  "act-for-every-tenant",
+  `SELECT set_config('role', '{schema}_server', true), set_config('{schema}.every_tenant', 'on', true)`,
+);
 
 /** A client-side deadline on every call: a half-open connection would otherwise be waited for without end. */
 const CALL_TIMEOUT_MS = 30_000;
@@ -51,8 +71,11 @@ export class Database {
   private readonly pool: pg.Pool;
   private readonly prepared: boolean;
   private readonly rendered = new Map<string, string>();
+  /** Set in a view of one transaction, which all its statements join. */
+  private readonly joined: SqlClient | undefined;
 
   constructor(readonly options: DatabaseOptions) {
+    for (const address of [options.url, options.directUrl ?? ""]) rememberAddress(address);
     this.schema = checkSchemaName(options.schema ?? "oracle");
     this.directUrl = options.directUrl ?? options.url;
     this.connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
@@ -100,9 +123,13 @@ export class Database {
     return rendered;
   }
 
-  async query<Row>(sql: Statement<Row>, values: unknown[], client?: SqlClient): Promise<Row[]> {
+  async query<Row>(
+    sql: Statement<Row>,
+    values: unknown[],
+    client: SqlClient | undefined = this.joined,
+  ): Promise<Row[]> {
     const text = this.render(sql.text);
-    const ours = client === undefined;
+    const ours = client === this.joined;
     try {
       const target: SqlClient = client ?? this.pool;
       const result = await target.query({
@@ -117,11 +144,18 @@ export class Database {
     }
   }
 
+  /** One transaction, or a part of the one this is a view of. */
   async transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
+    if (this.joined) return work(this.joined);
     const client = await this.pool.connect().catch((error: unknown) => {
       throw toDatabaseError(error, this.schema);
     });
     let failure: Error | undefined;
+    // A connection that breaks between two statements says so here; unheard, it would end the process.
+    const onError = (error: Error) => {
+      failure = error;
+    };
+    client.on("error", onError);
     try {
       await client.query("BEGIN");
       const value = await work(client);
@@ -133,8 +167,41 @@ export class Database {
       });
       throw toDatabaseError(error, this.schema);
     } finally {
+      client.off("error", onError);
       client.release(failure);
     }
+  }
+
+  /** Undefined when the database answers, otherwise why not. */
+  async ping(): Promise<string | undefined> {
+    try {
+      await this.query(ask, []);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /**
+   * Acts for one tenant as the server's role. Everything done with the database that `work` is given is one
+   * transaction, sees that tenant's rows only, and is undone if `work` throws.
+   */
+  async asTenant<T>(tenantId: string, work: (db: Database) => Promise<T>): Promise<T> {
+    return this.acting(actForTenant, [checkTenantId(tenantId)], work);
+  }
+
+  /** The same for somebody who sees every tenant. It can look but not change: a change is made for one tenant. */
+  async asEveryTenant<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    return this.acting(actForEveryTenant, [], work);
+  }
+
+  private acting<T>(as: Statement<never>, values: unknown[], work: (db: Database) => Promise<T>): Promise<T> {
+    if (this.joined)
+      throw new OracleError("INTERNAL", "asTenant inside asTenant: one transaction, one tenant");
+    return this.transaction(async (client) => {
+      await this.query(as, values, client);
+      return work(Object.create(this, { joined: { value: client } }));
+    });
   }
 
   async close(): Promise<void> {
@@ -150,4 +217,10 @@ function checkSchemaName(name: string): string {
     `ORACLE_SCHEMA is ${JSON.stringify(name)}; it must be lower-case letters, digits and _, begin with a letter or _, not with pg_, and have at most 40 characters.`,
     { field: "ORACLE_SCHEMA" },
   );
+}
+
+/** The database would show nothing for an empty one; said here, it is an error and not an empty answer. */
+export function checkTenantId(tenantId: string): string {
+  if (tenantId.length >= 1 && tenantId.length <= 200 && !tenantId.includes("\0")) return tenantId;
+  throw new OracleError("INVALID_ARGUMENT", "A tenant's name has 1 to 200 characters.", { field: "tenant" });
 }

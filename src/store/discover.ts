@@ -1,4 +1,4 @@
-import type { Slice } from "./claim.js";
+import type { HandlerVersions, Slice } from "./claim.js";
 import { type Database, statement } from "./database.js";
 
 interface SliceRow {
@@ -23,12 +23,14 @@ const discoverSlices = statement<SliceRow>(
        (SELECT r.queue_name, r.tenant_id, r.rank, r.ready_at, r.job_id
         FROM {schema}.ready_jobs r
         WHERE r.queue_name = wanted.queue_name AND r.tenant_id > $2
+          AND (r.pin IS NULL OR r.pin = ANY ($4))
         ORDER BY r.tenant_id, r.rank, r.ready_at, r.job_id LIMIT 1)
        UNION ALL
        SELECT next.* FROM head CROSS JOIN LATERAL (
          SELECT r.queue_name, r.tenant_id, r.rank, r.ready_at, r.job_id
          FROM {schema}.ready_jobs r
          WHERE r.queue_name = wanted.queue_name AND r.tenant_id > head.tenant_id
+           AND (r.pin IS NULL OR r.pin = ANY ($4))
          ORDER BY r.tenant_id, r.rank, r.ready_at, r.job_id LIMIT 1
        ) next
      )
@@ -36,14 +38,20 @@ const discoverSlices = statement<SliceRow>(
    ) head`,
 );
 
+/** As ready_jobs.pin spells them. */
+function pinsOf(versions: HandlerVersions): string[] {
+  return Object.entries(versions).map(([type, version]) => `${type}@${version}`);
+}
+
 /** Which tenants have ready jobs in the queues, from the tenant after `after` on. */
 export async function discover(
   db: Database,
   queues: string[],
   after: string,
   limit: number,
+  versions: HandlerVersions,
 ): Promise<Slice[]> {
-  const rows = await db.query(discoverSlices, [queues, after, limit]);
+  const rows = await db.query(discoverSlices, [queues, after, limit, pinsOf(versions)]);
   return rows.map((row) => ({
     queue: row.queue_name,
     tenantId: row.tenant_id,

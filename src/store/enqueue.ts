@@ -30,11 +30,18 @@ export interface Enqueued {
   joined: "key" | "active" | "result" | null;
 }
 
+export interface SubmitOptions {
+  /** Inside this client's transaction. */
+  client?: SqlClient | undefined;
+  /** The caller announces the jobs through a broker itself; the outbox waits a moment before it does. */
+  announcing?: boolean;
+}
+
 // 005_lease_functions.sql: inserts the jobs, makes them ready or sets their timers, and wakes workers.
 const insertJobs = statement<{ job_id: string }>(
   "enqueue",
   `SELECT job_id FROM {schema}.enqueue_jobs(
-     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS job_id`,
+     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS job_id`,
 );
 
 const findExisting = statement<{
@@ -74,25 +81,31 @@ const findSucceededTwin = statement<{ position: number; job_id: string }>(
  * Stores the jobs in one statement and says of each, in order, whether it is new.
  * With a client, inside the caller's transaction; without one, all jobs are stored or none.
  */
-export async function enqueue(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+export async function enqueue(
+  db: Database,
+  jobs: NewJob[],
+  options: SubmitOptions = {},
+): Promise<Enqueued[]> {
+  const { client } = options;
   const mayJoin = jobs.some((job) => job.key !== undefined || job.dedupe !== undefined);
   if (!mayJoin) {
-    await insert(db, jobs, client);
+    await insert(db, jobs, options);
     return jobs.map(({ jobId }) => ({ jobId, created: true, joined: null }));
   }
   // One job that joins stores nothing, so only several need a transaction to stay all or nothing.
-  if (client || jobs.length === 1) return enqueueOrJoin(db, jobs, client);
-  return db.transaction((own) => enqueueOrJoin(db, jobs, own));
+  if (client || jobs.length === 1) return enqueueOrJoin(db, jobs, options);
+  return db.transaction((own) => enqueueOrJoin(db, jobs, { ...options, client: own }));
 }
 
-async function enqueueOrJoin(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
+async function enqueueOrJoin(db: Database, jobs: NewJob[], options: SubmitOptions): Promise<Enqueued[]> {
+  const { client } = options;
   const outcome = new Map<NewJob, Enqueued>();
   await joinSucceededTwins(db, jobs, outcome, client);
   // A twin can finish between the refused insert and the look-up; then there is room for a new job.
   for (let round = 0; round < 10; round++) {
     const open = jobs.filter((job) => !outcome.has(job));
     if (open.length === 0) return jobs.map((job) => outcome.get(job) as Enqueued);
-    const inserted = await insert(db, open, client);
+    const inserted = await insert(db, open, options);
     for (const job of open) {
       if (inserted.has(job.jobId)) outcome.set(job, { jobId: job.jobId, created: true, joined: null });
     }
@@ -106,7 +119,11 @@ async function enqueueOrJoin(db: Database, jobs: NewJob[], client?: SqlClient): 
   throw new OracleError("INTERNAL", "Enqueue kept meeting a twin that was gone a moment later; try again.");
 }
 
-async function insert(db: Database, jobs: NewJob[], client?: SqlClient): Promise<Set<string>> {
+async function insert(
+  db: Database,
+  jobs: NewJob[],
+  { client, announcing = false }: SubmitOptions,
+): Promise<Set<string>> {
   // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle.
   const rows = jobs.some((job) => job.key !== undefined || job.dedupe)
     ? [...jobs].sort((a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId))
@@ -136,6 +153,7 @@ async function insert(db: Database, jobs: NewJob[], client?: SqlClient): Promise
       column((job) => job.handlerVersion),
       column((job) => job.replayOf),
       column((job) => job.inputText),
+      announcing,
     ],
     client,
   );

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../core/errors.js";
 import type { Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import type { JobState } from "../core/states.js";
@@ -20,6 +21,8 @@ export interface LeaseRow {
   deadline_in_seconds: number | null;
   handler_version: string | null;
   state: JobState;
+  last_error: ErrorCode | null;
+  replay_of: string | null;
   input_payload: JsonValue;
 }
 
@@ -40,6 +43,8 @@ export function toLease(row: LeaseRow): Lease {
     deadline: row.deadline,
     deadlineInSeconds: row.deadline_in_seconds,
     handlerVersion: row.handler_version,
+    lastError: row.last_error,
+    replayOf: row.replay_of,
     input: row.input_payload,
   };
 }

@@ -3,6 +3,7 @@ import pg from "pg";
 import { OracleError } from "../core/errors.js";
 import type { Database } from "./database.js";
 import { toDatabaseError } from "./database-errors.js";
+import { grantTo } from "./grant.js";
 import { latestMigration, type Migration, migrations, renderSql, rolesSql } from "./migrations.js";
 
 /** How long a migration waits for a table's lock before it steps back and lets the queue behind it through. */
@@ -55,7 +56,8 @@ export async function migrate(db: Database, logins: string[] = []): Promise<Migr
       (migration) => !applied.some((row) => row.number === migration.number),
     );
     for (const migration of missing) await apply(client, db.schema, migration);
-    await grantLogins(client, db.schema, logins);
+    await client.query("RESET ROLE");
+    for (const login of logins) await grantTo(client, db.schema, login, ["worker", "server"]);
     return missing;
   });
 }
@@ -136,15 +138,6 @@ async function apply(client: pg.Client, schema: string, migration: Migration): P
       if ((error as { code?: string }).code !== "55P03" || tries === LOCK_TRIES) throw error;
       await sleep(500 * tries);
     }
-  }
-}
-
-/** Lets the logins act as worker and server. */
-export async function grantLogins(client: pg.Client, schema: string, logins: string[]): Promise<void> {
-  await client.query("RESET ROLE");
-  for (const login of logins) {
-    const name = client.escapeIdentifier(login);
-    await client.query(`GRANT ${schema}_worker, ${schema}_server TO ${name}`);
   }
 }
 

@@ -18,18 +18,21 @@ const promoteTimers = statement<{ fired: number; woken: number; next_in_seconds:
      WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM due WHERE kind = 'deadline'))
        AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.deadline <= clock_timestamp()
    ), ready AS (
-     INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+     INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
      SELECT j.queue_name, j.tenant_id,
        CASE WHEN q.ageing_seconds IS NULL THEN -j.priority ELSE 0 END,
        CASE WHEN q.ageing_seconds IS NULL THEN j.run_after
          ELSE j.run_after - make_interval(secs => j.priority * q.ageing_seconds) END,
-       j.job_id
+       j.job_id, j.job_type || '@' || j.handler_version
      FROM {schema}.jobs j LEFT JOIN {schema}.queues q ON q.queue_name = j.queue_name
      WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM due WHERE kind = 'run'))
        AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
        AND j.run_after <= clock_timestamp()
      ON CONFLICT DO NOTHING
      RETURNING queue_name
+   ), unannounced AS (
+     -- Nobody relays any more; polling has found these jobs.
+     DELETE FROM {schema}.outbox WHERE publish_at < (SELECT clock_timestamp() - interval '1 minute')
    ), woken AS (
      SELECT {schema}.wake(r.queue_name) FROM (SELECT DISTINCT queue_name FROM ready) r
    )

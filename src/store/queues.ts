@@ -55,10 +55,10 @@ const reorderReady = statement<never>(
        SELECT ctid FROM {schema}.ready_jobs WHERE queue_name = $1 FOR UPDATE SKIP LOCKED))
      RETURNING job_id
    )
-   INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+   INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
    SELECT j.queue_name, j.tenant_id, CASE WHEN $2::float8 IS NULL THEN -j.priority ELSE 0 END,
      CASE WHEN $2::float8 IS NULL THEN j.run_after
-       ELSE j.run_after - make_interval(secs => j.priority * $2::float8) END, j.job_id
+       ELSE j.run_after - make_interval(secs => j.priority * $2::float8) END, j.job_id, j.job_type || '@' || j.handler_version
    FROM {schema}.jobs j WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM old))
    ON CONFLICT DO NOTHING`,
 );

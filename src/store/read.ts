@@ -1,7 +1,7 @@
 import { OracleError } from "../core/errors.js";
-import type { Attempt, Job, Result, StoredError } from "../core/job.js";
+import type { Attempt, Job, Progress, Result, StoredError } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
-import type { AttemptStatus, JobState } from "../core/states.js";
+import type { AttemptStatus } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, jobColumns, toJob } from "./job-row.js";
 
@@ -20,15 +20,17 @@ const readAttempts = statement<{
   attempt_no: number;
   status: AttemptStatus;
   worker_id: string;
+  handler_version: string | null;
   cause: string | null;
   error_json: StoredError | null;
   started_at: Date;
   ended_at: Date | null;
   late_output: JsonValue | null;
+  progress: (Omit<Progress, "at"> & { at: string }) | null;
 }>(
   "read-attempts",
-  `SELECT attempt_id, attempt_no, status::text AS status, worker_id, cause, error_json, started_at, ended_at,
-     late_output
+  `SELECT attempt_id, attempt_no, status::text AS status, worker_id, handler_version, cause, error_json, started_at, ended_at,
+     late_output, progress
    FROM {schema}.attempts WHERE job_id = $1 ORDER BY attempt_no`,
 );
 
@@ -37,24 +39,15 @@ const readResult = statement<{
   attempt_id: string;
   result_payload: JsonValue;
   content_hash: string;
+  provenance_hash: string;
+  model_metadata: JsonValue | null;
   result_schema_version: number;
   created_at: Date;
 }>(
   "read-result",
-  `SELECT job_id, attempt_id, result_payload, content_hash, result_schema_version, created_at
+  `SELECT job_id, attempt_id, result_payload, content_hash, provenance_hash, model_metadata,
+     result_schema_version, created_at
    FROM {schema}.results WHERE job_id = $1`,
-);
-
-const listJobs = statement<JobRow>(
-  "list-jobs",
-  `SELECT ${jobColumns} FROM {schema}.jobs j
-   WHERE ($1::text IS NULL OR j.state = $1::{schema}.oracle_job_state)
-     AND ($2::text IS NULL OR j.job_type = $2)
-     AND ($3::text IS NULL OR j.queue_name = $3)
-     AND ($4::text IS NULL OR j.tenant_id = $4)
-     AND ($5::text IS NULL OR j.spec_hash = $5)
-     AND ($6::uuid IS NULL OR j.job_id < $6)
-   ORDER BY j.job_id DESC LIMIT $7`,
 );
 
 export async function getJob(db: Database, jobId: string): Promise<(Job & { input: JsonValue }) | undefined> {
@@ -80,11 +73,13 @@ export async function getAttempts(db: Database, jobId: string): Promise<Attempt[
     attemptNo: row.attempt_no,
     status: row.status,
     workerId: row.worker_id,
+    handlerVersion: row.handler_version,
     cause: row.cause,
     error: row.error_json,
     startedAt: row.started_at,
     endedAt: row.ended_at,
     lateOutput: row.late_output,
+    progress: row.progress && { ...row.progress, at: new Date(row.progress.at) },
   }));
 }
 
@@ -96,52 +91,18 @@ export async function getResult(db: Database, jobId: string): Promise<Result | u
       attemptId: row.attempt_id,
       payload: row.result_payload,
       contentHash: row.content_hash,
+      provenanceHash: row.provenance_hash,
+      modelMetadata: row.model_metadata,
       schemaVersion: row.result_schema_version,
       createdAt: row.created_at,
     }
   );
 }
 
-export interface JobFilter {
-  state?: JobState | undefined;
-  type?: string | undefined;
-  queue?: string | undefined;
-  tenantId?: string | undefined;
-  specHash?: string | undefined;
-  /** The `next` of the page before. */
-  after?: string | undefined;
-  limit?: number | undefined;
-}
-
-/** Newest first; `next` is the cursor of the following page, null at the end. */
-export async function list(db: Database, filter: JobFilter): Promise<{ items: Job[]; next: string | null }> {
-  const limit = filter.limit ?? 50;
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
-    throw new OracleError(
-      "INVALID_ARGUMENT",
-      `limit is ${limit}; it must be a whole number from 1 to 1000.`,
-      {
-        field: "limit",
-      },
-    );
-  }
-  const rows = await db.query(listJobs, [
-    filter.state,
-    filter.type,
-    filter.queue,
-    filter.tenantId,
-    filter.specHash,
-    filter.after === undefined ? null : checkJobId(filter.after, "after"),
-    limit + 1,
-  ]);
-  const items = rows.slice(0, limit).map(toJob);
-  return { items, next: rows.length > limit ? (items.at(-1)?.jobId ?? null) : null };
-}
-
 /** A malformed id is a wrong argument, not a job that is missing. */
 export function checkJobId(jobId: string, field = "id"): string {
   if (/^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(jobId)) return jobId.toLowerCase();
-  throw new OracleError("INVALID_ARGUMENT", `${JSON.stringify(jobId)} is not a job id: a UUID is expected.`, {
+  throw new OracleError("INVALID_ARGUMENT", `${JSON.stringify(jobId)} is not an id: a UUID is expected.`, {
     field,
   });
 }

@@ -1,21 +1,29 @@
 import { newId } from "../core/ids.js";
-
-import type { Claim } from "./claim.js";
+import type { Claim, HandlerVersions } from "./claim.js";
 import { type Database, statement } from "./database.js";
 import { type LeaseRow, toLease } from "./lease-row.js";
 
 // 005_lease_functions.sql: closes attempts whose leases ran out, and ends or restarts their jobs.
-const reclaimJobs = statement<LeaseRow>("reclaim", `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5)`);
+const reclaimJobs = statement<LeaseRow>(
+  "reclaim",
+  `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5, $6)`,
+);
 
 export interface Reclaimed extends Claim {
-  /** Jobs that ended instead: attempts used up, deadline passed, or cancelled. */
+  /** Jobs that did not start again: attempts used up, deadline passed, cancelled, or waiting for another worker. */
   ended: { jobId: string; tenantId: string; type: string; state: string }[];
 }
 
 /** Takes over up to `limit` jobs whose leases ran out, and ends those that may not run again. */
 export async function reclaim(
   db: Database,
-  request: { workerId: string; queues: string[]; leaseSeconds: number; limit: number },
+  request: {
+    workerId: string;
+    queues: string[];
+    leaseSeconds: number;
+    limit: number;
+    versions: HandlerVersions;
+  },
 ): Promise<Reclaimed> {
   const claimId = newId();
   const rows = await db.query(reclaimJobs, [
@@ -24,6 +32,7 @@ export async function reclaim(
     request.limit,
     request.leaseSeconds,
     claimId,
+    request.versions,
   ]);
   return {
     claimId,

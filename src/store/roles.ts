@@ -1,6 +1,6 @@
 import { OracleError } from "../core/errors.js";
-import type { Database } from "./database.js";
-import { grantLogins, withAdminClient } from "./migrate.js";
+import { type Database, statement } from "./database.js";
+import { withAdminClient } from "./migrate.js";
 
 export interface RoleMembers {
   role: string;
@@ -9,12 +9,22 @@ export interface RoleMembers {
   members: string[];
 }
 
+export interface TenantLogin {
+  login: string;
+  tenantId: string;
+}
+
 const purposes = {
   owner: "own every table; migrate",
   worker: "claim, run and settle jobs of every tenant; submit and steer them",
   server: "answer for one tenant at a time",
   tenant: "submit and read one tenant's jobs by SQL",
 } as const;
+
+const tenantLogins = statement<{ login: string; tenant_id: string }>(
+  "tenant-logins",
+  "SELECT login::text, tenant_id FROM {schema}.tenant_logins ORDER BY login",
+);
 
 /** The installation's roles and who was granted them. SchemaMissing where there are none. */
 export async function readRoles(db: Database): Promise<RoleMembers[]> {
@@ -39,32 +49,8 @@ export async function readRoles(db: Database): Promise<RoleMembers[]> {
   });
 }
 
-/** Lets a login act as worker and server; granting twice changes nothing. */
-export async function grantRoles(db: Database, login: string): Promise<void> {
-  await readRoles(db);
-  await withAdminClient(db, async (client) => {
-    await grantLogins(client, db.schema, [login]).catch((error: unknown) => {
-      throw explain(error, db.schema, login);
-    });
-  });
-}
-
-function explain(error: unknown, schema: string, login: string): unknown {
-  const { code, message } = error as { code?: string; message?: string };
-  const name = JSON.stringify(login);
-  if (code === "42704") {
-    const text = `There is no login ${name} on this server: create it first, with CREATE ROLE ${name} LOGIN.`;
-    return new OracleError("INVALID_ARGUMENT", text, { field: "login", cause: error });
-  }
-  if (code === "42501") {
-    const grant = `GRANT ${schema}_worker, ${schema}_server TO ${name}`;
-    return new OracleError(
-      "ROLE_REFUSED",
-      `This login may not grant the roles (${message}). As an administrator: ${grant}.`,
-      {
-        cause: error,
-      },
-    );
-  }
-  return error;
+/** Which login has which tenant. */
+export async function readTenantLogins(db: Database): Promise<TenantLogin[]> {
+  const rows = await db.query(tenantLogins, []);
+  return rows.map(({ login, tenant_id }) => ({ login, tenantId: tenant_id }));
 }

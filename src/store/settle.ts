@@ -1,20 +1,12 @@
-import type { Lease, Outcome, StoredError } from "../core/job.js";
+import type { Outcome, StoredError, Success } from "../core/job.js";
 import { type Database, statement } from "./database.js";
+import { type Settlement, settleSucceeded } from "./settle-succeeded.js";
+import { commitTogether } from "./settle-with-commits.js";
 
-/** An attempt and how it ended. */
-export interface Settlement {
-  lease: Lease;
-  outcome: Outcome;
-}
+export type { Settlement };
 
 /** Releases that cost no attempt; past these an interruption is charged like a failure. */
 export const FREE_INTERRUPTIONS = 20;
-
-// 005_lease_functions.sql: fences the jobs, stores the results and closes the attempts.
-const settleSucceeded = statement<{ attempt_id: string }>(
-  "settle-succeeded",
-  `SELECT attempt_id FROM {schema}.settle_succeeded($1, $2, $3, $4, $5) AS attempt_id`,
-);
 
 interface OtherOutcome {
   job_id: string;
@@ -23,53 +15,13 @@ interface OtherOutcome {
   delay_seconds: number;
   cause: string;
   error: StoredError | null;
+  hold_reason: string | null;
 }
 
-// `decided` locks each job that is still this attempt's and works out what follows; the rest only writes it.
+// 011_endings.sql: fences the jobs, works out what follows for each, and writes it.
 const settleOthers = statement<{ attempt_id: string; state: string }>(
   "settle-others",
-  `WITH outcome AS MATERIALIZED (
-     SELECT * FROM jsonb_to_recordset($1::jsonb)
-       AS o(job_id uuid, attempt_id uuid, kind text, delay_seconds float8, cause text, error jsonb)
-   ), fenced AS MATERIALIZED (
-     SELECT j.job_id, j.attempt_count, o.attempt_id, o.kind, o.delay_seconds, o.cause, o.error,
-       j.cancel_requested_at IS NOT NULL AS cancelled,
-       j.attempt_count - j.interruptions >= j.max_attempts AS exhausted,
-       o.kind = 'snoozed' OR (o.kind = 'released' AND (
-         SELECT count(*) FROM {schema}.attempts a
-         WHERE a.job_id = j.job_id AND a.status = 'RELEASED' AND a.cause <> 'SNOOZED') < $2) AS free
-     FROM outcome o JOIN {schema}.jobs j
-       ON j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
-     FOR UPDATE OF j
-   ), decided AS MATERIALIZED (
-     SELECT f.*, (CASE
-       WHEN f.kind = 'terminal' THEN 'FAILED_TERMINAL'
-       WHEN f.kind = 'cancelled' OR f.cancelled THEN 'CANCELLED'
-       WHEN f.free THEN 'PENDING'
-       WHEN f.exhausted THEN 'FAILED_TERMINAL'
-       WHEN f.kind = 'released' THEN 'PENDING'
-       ELSE 'FAILED_RETRYABLE' END)::{schema}.oracle_job_state AS next_state
-     FROM fenced f
-   ), won AS (
-     UPDATE {schema}.jobs j SET
-       state = d.next_state, lease_expires_at = NULL, worker_id = NULL, updated_at = clock_timestamp(),
-       interruptions = j.interruptions + d.free::integer,
-       error_json = coalesce(d.error, j.error_json, CASE WHEN d.next_state = 'FAILED_TERMINAL' THEN
-         jsonb_build_object('code', d.cause, 'message', 'handed back too often', 'retryable', false) END),
-       run_after = CASE WHEN d.next_state IN ('PENDING', 'FAILED_RETRYABLE')
-         THEN clock_timestamp() + make_interval(secs => d.delay_seconds) ELSE j.run_after END,
-       completed_at = CASE WHEN d.next_state IN ('FAILED_TERMINAL', 'CANCELLED') THEN clock_timestamp() END,
-       active_spec_hash = CASE WHEN d.next_state IN ('PENDING', 'FAILED_RETRYABLE') THEN j.active_spec_hash END
-     FROM decided d WHERE j.job_id = d.job_id
-     RETURNING j.job_id, j.state
-   ), closed AS (
-     UPDATE {schema}.attempts a SET
-       status = (CASE WHEN d.kind IN ('retryable', 'terminal') THEN 'FAILED' WHEN d.kind = 'cancelled'
-         THEN 'CANCELLED' ELSE 'RELEASED' END)::{schema}.oracle_attempt_status,
-       ended_at = clock_timestamp(), cause = d.cause, error_json = d.error, error_message = d.error ->> 'message'
-     FROM decided d WHERE a.job_id = d.job_id AND a.attempt_no = d.attempt_count
-   )
-   SELECT d.attempt_id, d.next_state::text AS state FROM decided d`,
+  `SELECT attempt_id, state FROM {schema}.settle_others($1, $2)`,
 );
 
 // An outcome that came after its lease was taken over: evidence beside the attempt, never the result. One that is
@@ -92,9 +44,20 @@ const supersede = statement<{ attempt_id: string; state: string }>(
    JOIN {schema}.jobs j ON j.job_id = late.job_id AND j.current_attempt_id = late.attempt_id`,
 );
 
+/** What a success becomes that the database refuses although the attempt still has its job. */
+const leftOpen = {
+  kind: "terminal",
+  error: {
+    code: "EFFECT_OPEN",
+    message: "An effect of this job, perhaps of an earlier attempt, is planned, under way or in doubt.",
+    retryable: false,
+  },
+} as const satisfies Outcome;
+
 /**
  * Writes outcomes, the only place that does. Returns the attempts that won, with the state of their jobs;
- * those missing had lost their lease, and what they brought is kept as evidence.
+ * those missing had lost their lease, and what they brought is kept as evidence. A success that could not be
+ * written as one is replaced in its settlement by what was written.
  */
 export async function settle(
   db: Database,
@@ -102,25 +65,28 @@ export async function settle(
   finishedClaims: string[] = [],
 ): Promise<Map<string, string>> {
   const won = new Map<string, string>();
-  const succeeded: { lease: Lease; resultText: string; contentHash: string }[] = [];
-  const others: OtherOutcome[] = [];
-  for (const { lease, outcome } of settlements) {
-    if (outcome.kind === "succeeded") succeeded.push({ lease, ...outcome });
-    else others.push(toOtherOutcome(lease, outcome));
+  for (const settlement of settlements) {
+    if (hasCommits(settlement) && (await commitTogether(db, settlement)))
+      won.set(settlement.lease.attemptId, "SUCCEEDED");
   }
-  if (succeeded.length > 0) {
-    const rows = await db.query(settleSucceeded, [
-      succeeded.map(({ lease }) => lease.jobId),
-      succeeded.map(({ lease }) => lease.attemptId),
-      succeeded.map(({ resultText }) => resultText),
-      succeeded.map(({ contentHash }) => contentHash),
-      finishedClaims,
-    ]);
-    for (const row of rows) won.set(row.attempt_id, "SUCCEEDED");
+  const succeeded = settlements.filter(isSuccess);
+  const plain = succeeded.filter((settlement) => !hasCommits(settlement));
+  if (plain.length > 0) {
+    for (const attemptId of await settleSucceeded(db, plain, finishedClaims)) won.set(attemptId, "SUCCEEDED");
   }
+  const refused = succeeded.filter(({ lease }) => !won.has(lease.attemptId));
+  const others = [
+    ...settlements.flatMap(({ lease, outcome }) =>
+      outcome.kind === "succeeded" ? [] : [toOtherOutcome(lease, outcome)],
+    ),
+    ...refused.map(({ lease }) => toOtherOutcome(lease, leftOpen)),
+  ];
   if (others.length > 0) {
     const rows = await db.query(settleOthers, [JSON.stringify(others), FREE_INTERRUPTIONS]);
     for (const row of rows) won.set(row.attempt_id, row.state);
+    for (const settlement of refused) {
+      if (won.has(settlement.lease.attemptId)) (settlement as Settlement).outcome = leftOpen;
+    }
   }
   const lost = settlements.filter(({ lease }) => !won.has(lease.attemptId));
   if (lost.length > 0) {
@@ -130,31 +96,39 @@ export async function settle(
   return won;
 }
 
-function toOtherOutcome(lease: Lease, outcome: Exclude<Outcome, { kind: "succeeded" }>): OtherOutcome {
-  const ids = { job_id: lease.jobId, attempt_id: lease.attemptId };
+function isSuccess(settlement: Settlement): settlement is Settlement & { outcome: Success } {
+  return settlement.outcome.kind === "succeeded";
+}
+
+function hasCommits({ outcome }: Settlement): boolean {
+  return outcome.kind === "succeeded" && outcome.commits !== undefined;
+}
+
+function toOtherOutcome(lease: Settlement["lease"], outcome: Exclude<Outcome, Success>): OtherOutcome {
+  const { kind } = outcome;
+  return {
+    job_id: lease.jobId,
+    attempt_id: lease.attemptId,
+    kind,
+    delay_seconds: "delaySeconds" in outcome ? outcome.delaySeconds : 0,
+    cause: causeOf(outcome),
+    error: ("error" in outcome && outcome.error) || null,
+    hold_reason: kind === "held" ? outcome.reason : null,
+  };
+}
+
+function causeOf(outcome: Exclude<Outcome, Success>): string {
   switch (outcome.kind) {
-    case "retryable":
-      return {
-        ...ids,
-        kind: "retryable",
-        delay_seconds: outcome.delaySeconds,
-        cause: outcome.error.code,
-        error: outcome.error,
-      };
-    case "terminal":
-      return { ...ids, kind: "terminal", delay_seconds: 0, cause: outcome.error.code, error: outcome.error };
     case "released":
-      return {
-        ...ids,
-        kind: "released",
-        delay_seconds: outcome.delaySeconds,
-        cause: outcome.cause,
-        error: null,
-      };
+      return outcome.cause;
     case "snoozed":
-      return { ...ids, kind: "snoozed", delay_seconds: outcome.delaySeconds, cause: "SNOOZED", error: null };
+      return "SNOOZED";
     case "cancelled":
-      return { ...ids, kind: "cancelled", delay_seconds: 0, cause: "CANCELLED", error: null };
+      return "CANCELLED";
+    case "held":
+      return outcome.error?.code ?? "PLANNED";
+    default:
+      return outcome.error.code;
   }
 }
 

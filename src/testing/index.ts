@@ -7,6 +7,7 @@ import type { Attempt as AttemptRecord, Job, Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { parseDuration } from "../core/settings.js";
 import type { JobDefinition } from "../handlers/define.js";
+import { inlineRunner } from "../handlers/inline.js";
 import { Registry } from "../handlers/registry.js";
 import type { Oracle } from "../oracle.js";
 import { claim } from "../store/claim.js";
@@ -15,7 +16,12 @@ import { promote } from "../store/promote.js";
 import { reclaim } from "../store/reclaim.js";
 import { settle } from "../store/settle.js";
 import { shiftTime } from "../store/shift-time.js";
-import { Attempt, execute } from "../worker/execute.js";
+import { Attempt } from "../worker/attempt.js";
+import { execute } from "../worker/execute.js";
+import { ArtifactKeeper } from "../worker/keep-artifact.js";
+import { Records } from "../worker/records.js";
+import { Reporter } from "../worker/reporter.js";
+import { LeaseServices } from "../worker/services.js";
 
 export interface TestOracleOptions {
   jobs: JobDefinition[];
@@ -31,28 +37,36 @@ export interface RanJob {
   result: JsonValue | undefined;
 }
 
-const silent = { info() {}, warn() {}, error() {} };
 const LEASE_SECONDS = 3600;
 
 /** Opens a real database for tests of handlers: jobs run inline, and time passes when told to. */
 export async function openTestOracle(options: TestOracleOptions): Promise<TestOracle> {
   const { databaseUrl, schema } = options;
-  const directory = databaseUrl === undefined ? mkdtempSync(join(tmpdir(), "oracle-worker-")) : undefined;
-  const target: ConnectOptions = directory
-    ? { embedded: { directory } }
-    : { databaseUrl: databaseUrl as string };
-  const oracle = await connect({ ...target, ...(schema === undefined ? {} : { schema }) });
+  const directory = mkdtempSync(join(tmpdir(), "oracle-worker-"));
+  const target: ConnectOptions = databaseUrl === undefined ? { embedded: { directory } } : { databaseUrl };
+  const artifacts = `file:${join(directory, "artifacts")}`;
+  const oracle = await connect({ ...target, artifacts, ...(schema === undefined ? {} : { schema }) });
   await oracle.migrate();
-  return new TestOracle(oracle, new Registry(options.jobs), directory);
+  const keeper = new ArtifactKeeper(oracle.db, await oracle.artifactStore());
+  return new TestOracle(oracle, new Registry(options.jobs), keeper, directory);
 }
 
 export class TestOracle {
+  private readonly reporter: Reporter;
+
   constructor(
     /** The same object the application uses. */
     readonly oracle: Oracle,
     private readonly registry: Registry,
-    private readonly directory: string | undefined,
-  ) {}
+    private readonly artifacts: ArtifactKeeper,
+    private readonly directory: string,
+  ) {
+    this.reporter = new Reporter(
+      oracle.db,
+      () => {},
+      () => {},
+    );
+  }
 
   /** Runs everything that is ready, one job after the other, in this process; returns how many attempts ran. */
   async runReady(): Promise<number> {
@@ -102,21 +116,23 @@ export class TestOracle {
   }
 
   async close(): Promise<void> {
+    await this.reporter.close();
     await this.oracle.close();
-    if (this.directory) rmSync(this.directory, { recursive: true, force: true });
+    rmSync(this.directory, { recursive: true, force: true });
   }
 
   private async takeOne(): Promise<Lease[]> {
     const { db } = this.oracle;
     const queues = (await this.oracle.queues()).map(({ queue }) => queue);
     const workerId = "testing";
+    const versions = this.registry.versions();
     await promote(db);
-    const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1 });
+    const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1, versions });
     if (expired.leases.length > 0) return expired.leases;
-    const [slice] = await discover(db, queues.length > 0 ? queues : ["default"], "", 1);
+    const [slice] = await discover(db, queues.length > 0 ? queues : ["default"], "", 1, versions);
     if (!slice) return [];
     const quotas = [{ slice, quota: 1 }];
-    return (await claim(db, { workerId, leaseSeconds: LEASE_SECONDS, quotas })).leases;
+    return (await claim(db, { workerId, leaseSeconds: LEASE_SECONDS, versions, quotas })).leases;
   }
 
   private async run(lease: Lease): Promise<void> {
@@ -124,10 +140,17 @@ export class TestOracle {
     const { MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH } = this.oracle.settings;
     const limits = { maxBytes: MAX_PAYLOAD_BYTES, maxDepth: MAX_PAYLOAD_DEPTH };
     const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
+    const services = new LeaseServices(lease, {
+      reporter: this.reporter,
+      records: new Records(this.oracle.db, limits, this.artifacts),
+      artifacts: this.artifacts,
+      log: undefined,
+    });
     const message = `No job of type ${lease.type} was given to openTestOracle.`;
     const outcome = definition
-      ? await execute(attempt, definition, silent, limits)
+      ? await execute(attempt, definition, inlineRunner, services, limits)
       : ({ kind: "terminal", error: { code: "UNSUPPORTED_JOB_TYPE", message, retryable: false } } as const);
+    await this.reporter.finish(lease.attemptId);
     await settle(this.oracle.db, [{ lease, outcome }]);
   }
 }

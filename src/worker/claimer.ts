@@ -1,5 +1,5 @@
 import type { Lease } from "../core/job.js";
-import { type Claim, claim, type Slice } from "../store/claim.js";
+import { type Claim, claim, type HandlerVersions, type Slice } from "../store/claim.js";
 import type { Database } from "../store/database.js";
 import { discover } from "../store/discover.js";
 
@@ -14,6 +14,7 @@ export interface ClaimerOptions {
   workerId: string;
   queues: string[];
   leaseSeconds: number;
+  versions: HandlerVersions;
 }
 
 /**
@@ -49,8 +50,8 @@ export class Claimer {
   }
 
   private async claim(want: number): Promise<Claim> {
-    const { workerId, leaseSeconds } = this.options;
-    const taken = await claim(this.db, { workerId, leaseSeconds, quotas: this.share(want) });
+    const { workerId, leaseSeconds, versions } = this.options;
+    const taken = await claim(this.db, { workerId, leaseSeconds, versions, quotas: this.share(want) });
     this.short = taken.leases.length < want;
     this.passHeads(taken.leases);
     return taken;
@@ -80,9 +81,10 @@ export class Claimer {
 
   private async look(): Promise<boolean> {
     const startedAt = performance.now();
-    let found = await discover(this.db, this.options.queues, this.lookAfter, TENANTS_PER_LOOK);
+    const { queues, versions } = this.options;
+    let found = await discover(this.db, queues, this.lookAfter, TENANTS_PER_LOOK, versions);
     if (found.length === 0 && this.lookAfter !== "") {
-      found = await discover(this.db, this.options.queues, "", TENANTS_PER_LOOK);
+      found = await discover(this.db, queues, "", TENANTS_PER_LOOK, versions);
     }
     this.lookedAt = performance.now();
     this.lookCost = this.lookedAt - startedAt;

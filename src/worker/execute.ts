@@ -1,116 +1,53 @@
-import { LeaseLost, OracleError, TerminalError } from "../core/errors.js";
-import type { JobLog } from "../core/events.js";
+import { OracleError } from "../core/errors.js";
 import { contentHash } from "../core/hash.js";
 import type { Lease, Outcome } from "../core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "../core/json.js";
 import { retryAfterOf, retryDelaySeconds, toStoredError } from "../core/retry.js";
-import type { JobContext, JobDefinition } from "../handlers/define.js";
-import { validate } from "../handlers/validate.js";
+import { secretsIn } from "../core/secrets.js";
+import { type JobDefinition, Snooze } from "../handlers/define.js";
+import type { Runner } from "../handlers/runner.js";
+import type { Attempt } from "./attempt.js";
+import { AttemptContext, type AttemptServices } from "./context.js";
+import { Ledger } from "./ledger.js";
 
-/** Why an attempt was told to stop; the reason of its `signal`. */
-export type StopReason = "timeout" | "deadline" | "cancel" | "lease-lost" | "shutdown";
-
-const LONGEST_SNOOZE_SECONDS = 315_360_000;
-
-class Snooze extends Error {
-  constructor(readonly seconds: number) {
-    super("snooze");
-    if (!(seconds >= 0 && seconds <= LONGEST_SNOOZE_SECONDS)) {
-      throw new TerminalError(`snooze(${seconds}): give seconds from 0 to ${LONGEST_SNOOZE_SECONDS}.`);
-    }
-  }
-}
-
-/** What a handler finds as its signal's reason. */
-function stopError(reason: StopReason, { jobId }: Lease): OracleError {
-  switch (reason) {
-    case "timeout":
-      return new OracleError("TIMEOUT", "The attempt ran longer than its timeout.", { jobId });
-    case "deadline":
-      return new OracleError("DEADLINE_EXCEEDED", "The job's deadline passed.", { jobId });
-    case "cancel":
-      return new OracleError("JOB_CANCELLED", "The job was cancelled.", { jobId });
-    case "lease-lost":
-      return new LeaseLost(jobId, "it ran out or was taken over");
-    case "shutdown":
-      return new OracleError("SHUTDOWN", "The worker is stopping; the job will run elsewhere.", { jobId });
-  }
-}
-
-/** One attempt in this process. The controller is made when somebody needs it: most short jobs never do. */
-export class Attempt {
-  readonly startedAt = performance.now();
-  stopReason: StopReason | undefined;
-  stoppedAt: number | undefined;
-  private controller: AbortController | undefined;
-
-  constructor(
-    readonly lease: Lease,
-    readonly claimId: string,
-    /** When the timeout or the deadline, whichever is first, ends the attempt; by performance.now(). */
-    readonly endsAt: number,
-  ) {}
-
-  get signal(): AbortSignal {
-    this.controller ??= new AbortController();
-    if (this.stopReason && !this.controller.signal.aborted)
-      this.controller.abort(stopError(this.stopReason, this.lease));
-    return this.controller.signal;
-  }
-
-  stop(reason: StopReason): void {
-    if (this.stopReason) return;
-    this.stopReason = reason;
-    this.stoppedAt = performance.now();
-    this.controller?.abort(stopError(reason, this.lease));
-  }
-}
-
-/** The pipeline of one attempt: validate the input, run, validate the output. Never throws. */
+/** One attempt from its lease to its outcome. Never throws. */
 export async function execute(
   attempt: Attempt,
   definition: JobDefinition,
-  log: JobLog,
+  runner: Runner,
+  services: AttemptServices,
   limits: JsonLimits,
 ): Promise<Outcome> {
+  const { lease } = attempt;
+  const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
   try {
-    const input = await validate(definition.input, attempt.lease.input, "INPUT_INVALID");
-    const returned = await definition.run(makeContext(attempt, input, log) as JobContext<never>);
-    const output = await validate(definition.output, returned, "OUTPUT_INVALID");
-    return succeed(output, limits);
+    const context = new AttemptContext(attempt, services, ledger);
+    const output = await runner.run({ lease, definition, context, recorder: ledger });
+    if (ledger.used) await ledger.finish();
+    return succeed(output, lease, definition, ledger, limits);
   } catch (thrown) {
+    if (ledger.used) await ledger.quiet();
+    if (ledger.hold && attempt.stopReason !== "cancel") return { kind: "held", ...ledger.hold };
     return fail(attempt, definition, thrown);
+  } finally {
+    ledger.close();
   }
 }
 
-function makeContext(attempt: Attempt, input: unknown, log: JobLog): JobContext<unknown> {
-  const { lease } = attempt;
-  return {
-    input,
-    job: {
-      id: lease.jobId,
-      type: lease.type,
-      tenantId: lease.tenantId,
-      queue: lease.queue,
-      idempotencyKey: lease.idempotencyKey,
-      attemptId: lease.attemptId,
-      attemptNo: lease.attemptNo,
-      deadline: lease.deadline,
-    },
-    get signal() {
-      return attempt.signal;
-    },
-    log,
-    snooze(seconds) {
-      throw new Snooze(seconds);
-    },
-  };
-}
-
-function succeed(output: unknown, limits: JsonLimits): Outcome {
+function succeed(
+  output: unknown,
+  lease: Lease,
+  { version, backoff }: JobDefinition,
+  { used, commits }: Ledger,
+  limits: JsonLimits,
+): Outcome {
   try {
     const resultText = toJsonText(output, limits, "output");
-    return { kind: "succeeded", resultText, contentHash: contentHash(output as JsonValue) };
+    const hashed = { resultText, contentHash: contentHash(output as JsonValue), handlerVersion: version };
+    if (!used) return { kind: "succeeded", ...hashed };
+    const delaySeconds = retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    const together = commits.length > 0 ? { commits: { statements: commits, delaySeconds } } : {};
+    return { kind: "succeeded", ...hashed, recorded: true, ...together };
   } catch (error) {
     const { message, field } = error as OracleError;
     throw new OracleError("OUTPUT_REJECTED", message, field === undefined ? {} : { field });
@@ -125,6 +62,7 @@ export function fail(attempt: Attempt, definition: JobDefinition, thrown: unknow
   if (stopReason === "shutdown") return { kind: "released", cause: "SHUTDOWN", delaySeconds: 0 };
   const error = toStoredError(
     stopReason === "timeout" || stopReason === "deadline" ? timedOut(attempt) : thrown,
+    secretsIn(lease.input),
   );
   if (!error.retryable) return { kind: "terminal", error };
   const tries = lease.attemptNo - lease.interruptions;

@@ -1,6 +1,8 @@
 import { writeSync } from "node:fs";
 import type { Journal } from "./slots.js";
-import { JOURNAL_FD } from "./supervisor.js";
+
+/** The file descriptor on which a worker process tells its supervisor which jobs it starts and ends. */
+export const JOURNAL_FD = 4;
 
 /**
  * Tells the supervisor what runs, on a pipe and without waiting for the event loop: what was written is read
@@ -27,7 +29,14 @@ export function pipeJournal(): Journal {
         if (ends) flush("");
       });
     },
+    groupOpened: (pid) => flush(`(${pid}\n`),
+    groupClosed: (pid) => flush(`)${pid}\n`),
   };
+}
+
+/** Says that this process should be replaced: its event loop is blocked and cannot end by itself. */
+export function askForReplacement(): void {
+  write("!\n");
 }
 
 /** The pipe is non-blocking; the supervisor empties it all the time, so a full one is waited for. */

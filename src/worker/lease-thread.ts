@@ -1,19 +1,25 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { Database } from "../store/database.js";
 import { renew } from "../store/renew.js";
+import { settle } from "../store/settle.js";
 import { registerWorker, removeWorker } from "../store/workers.js";
-import type { KeeperCommand, KeeperData, KeeperReport } from "./lease-keeper.js";
+import { BlockedLoop, LOOK_MS, timedOutFromOutside } from "./blocked-loop.js";
+import { askForReplacement } from "./journal.js";
+import type { KeeperCommand, KeeperReport, KeeperThreadData } from "./lease-keeper.js";
+import { LoopClock } from "./loop-clock.js";
 
 // The renewal thread: see LeaseKeeper. It knows nothing of jobs but their ids.
 
-const { database, worker } = workerData as KeeperData;
+const { database, worker, supervised, clock: memory } = workerData as KeeperThreadData;
 const port = parentPort;
 if (!port) throw new Error("lease-thread runs as a worker thread only");
 
 // Its own reserved connection: a pool that is busy or exhausted elsewhere does not delay a renewal.
 const db = new Database({ ...database, maxConnections: 1, applicationName: "oracle-worker lease" });
-/** Attempt to its job and when its lease was last known to hold, by this machine's monotonic clock. */
-const held = new Map<string, { jobId: string; renewedAt: number }>();
+/** Attempt to its job, its slot in the shared clock, and when its lease was last known to hold. */
+const held = new Map<string, { jobId: string; slot: number; renewedAt: number }>();
+const clock = new LoopClock(memory);
+const loop = new BlockedLoop(clock);
 const leaseMs = worker.leaseSeconds * 1000;
 const RETRY_MS = Math.min(1000, leaseMs / 10);
 let draining = false;
@@ -71,12 +77,47 @@ function giveUpExpired(): void {
   if (lost.length > 0) tell({ lost, why: "it ran out while the database did not answer" });
 }
 
+/**
+ * The event loop ends attempts at their timeouts. While it is blocked this thread does: a handler keeps its lease
+ * past its timeout no more than one that merely takes long.
+ */
+async function endOverdueWhileBlocked(): Promise<void> {
+  if (!loop.look()) return;
+  const now = LoopClock.now();
+  const overdue = [...held].flatMap(([attemptId, { jobId, slot }]) => {
+    const times = slot < 0 ? undefined : clock.read(slot);
+    if (!times || times.endsAt > now) return [];
+    return [
+      { lease: { jobId, attemptId, attemptNo: 0 }, outcome: timedOutFromOutside(times.retryDelaySeconds) },
+    ];
+  });
+  if (overdue.length === 0) return;
+  const won = await settle(db, overdue);
+  for (const { lease } of overdue) held.delete(lease.attemptId);
+  const blocked = overdue.map(({ lease }) => lease).filter(({ attemptId }) => won.has(attemptId));
+  if (blocked.length === 0) return;
+  tell({ blocked });
+  if (supervised) askForReplacement();
+}
+
+let looking = false;
+const lookTimer = setInterval(() => {
+  if (looking) return;
+  looking = true;
+  // A database that does not answer now is asked again at the next look.
+  endOverdueWhileBlocked()
+    .catch(() => {})
+    .finally(() => {
+      looking = false;
+    });
+}, LOOK_MS);
+
 port.on("message", (command: KeeperCommand) => {
   if ("take" in command) {
     const now = performance.now();
-    for (let at = 0; at < command.take.length; at += 2) {
-      const [jobId, attemptId] = command.take.slice(at, at + 2) as [string, string];
-      held.set(attemptId, { jobId, renewedAt: now });
+    for (let at = 0; at < command.take.length; at += 3) {
+      const [jobId, attemptId, slot] = command.take.slice(at, at + 3) as [string, string, number];
+      held.set(attemptId, { jobId, slot, renewedAt: now });
     }
   } else if ("drop" in command) {
     for (const attemptId of command.drop) held.delete(attemptId);
@@ -90,6 +131,7 @@ port.on("message", (command: KeeperCommand) => {
 async function stop(): Promise<void> {
   stopping = true;
   clearTimeout(timer);
+  clearInterval(lookTimer);
   await beating;
   await removeWorker(db, worker.workerId).catch(() => {});
   await db.close();

@@ -5,7 +5,7 @@ import { type Settlement, settle } from "../store/settle.js";
 
 interface Entry extends Settlement {
   claimId: string;
-  done(state: string | undefined): void;
+  done(state: string | undefined, outcome: Outcome): void;
 }
 
 const BATCH = 1000;
@@ -39,8 +39,8 @@ export class Settler {
     this.openPerClaim.set(claimId, leases);
   }
 
-  /** Calls `done` with the job's new state, or with undefined when the lease was lost. */
-  add(lease: Lease, claimId: string, outcome: Outcome, done: (state: string | undefined) => void): void {
+  /** Calls `done` with the job's new state and what was written, or with undefined when the lease was lost. */
+  add(lease: Lease, claimId: string, outcome: Outcome, done: Entry["done"]): void {
     this.queue.push({ lease, claimId, outcome, done });
     this.unwritten++;
     if (this.writing === 0) void this.flush();
@@ -86,7 +86,7 @@ export class Settler {
 
   private end(entry: Entry, state: string | undefined): void {
     this.unwritten--;
-    entry.done(state);
+    entry.done(state, entry.outcome);
   }
 
   private countDown(claimId: string): void {

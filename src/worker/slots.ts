@@ -1,25 +1,34 @@
-import type { JobLog, WorkerEventListener } from "../core/events.js";
+import type { WorkerEventListener } from "../core/events.js";
 import type { Lease, Outcome } from "../core/job.js";
 import type { JsonLimits } from "../core/json.js";
+import { defaultBackoff, retryDelaySeconds } from "../core/retry.js";
 import type { JobState } from "../core/states.js";
 import type { JobDefinition } from "../handlers/define.js";
 import type { Registry } from "../handlers/registry.js";
+import type { Runners } from "../handlers/runners.js";
 import type { Claim } from "../store/claim.js";
-import { Attempt, execute, fail, type StopReason } from "./execute.js";
+import { Attempt, type StopReason } from "./attempt.js";
+import type { AttemptServices } from "./context.js";
+import { execute, fail } from "./execute.js";
 import type { LeaseKeeper } from "./lease-keeper.js";
+import type { Reporter } from "./reporter.js";
 import type { Settler } from "./settler.js";
 
-/** Told before jobs start and after they end, so that a supervisor knows what a crash took with it. */
+/** Told what a supervisor must know when this process dies: which jobs run, and which process groups handlers have. */
 export interface Journal {
   started(jobIds: string[]): void;
   ended(jobId: string): void;
+  groupOpened(pid: number): void;
+  groupClosed(pid: number): void;
 }
 
 export interface SlotOptions {
   workerId: string;
   concurrency: number;
   limits: JsonLimits;
-  log: (lease: Lease) => JobLog;
+  runners: Runners;
+  services: (lease: Lease) => AttemptServices;
+  reporter: Reporter;
   emit: WorkerEventListener;
   journal?: Journal | undefined;
 }
@@ -46,6 +55,8 @@ const DEFAULT_TIMEOUT_SECONDS = 3600;
 export class Slots {
   private readonly running = new Map<string, Attempt>();
   private waiting: { lease: Lease; claimId: string }[] = [];
+  /** Attempts that have ended and whose last words are being written. */
+  private reporting = 0;
   private averageMs = 1000;
   private closed = false;
 
@@ -62,11 +73,15 @@ export class Slots {
   }
 
   get quiet(): boolean {
-    return this.running.size === 0 && this.waiting.length === 0 && this.settler.pending === 0;
+    return this.running.size === 0 && this.waiting.length === 0 && this.unsettled === 0;
   }
 
   get runningJobIds(): string[] {
     return [...this.running.values()].map(({ lease }) => lease.jobId);
+  }
+
+  private get unsettled(): number {
+    return this.reporting + this.settler.pending;
   }
 
   /** Free slots that nothing waits for. */
@@ -77,7 +92,7 @@ export class Slots {
   /** How many jobs to ask for: free slots, and ahead of them as many as short jobs will use up at once. */
   room(): number {
     const { concurrency } = this.options;
-    if (this.closed || this.settler.pending > UNSETTLED_MOST) return 0;
+    if (this.closed || this.unsettled > UNSETTLED_MOST) return 0;
     const ahead = Math.min(
       PREFETCH_MOST,
       Math.floor((concurrency * PREFETCH_MS) / Math.max(0.05, this.averageMs)),
@@ -112,6 +127,16 @@ export class Slots {
     return attempt?.lease;
   }
 
+  /** Its attempt was ended by the renewal thread; whatever the handler still brings is nobody's. */
+  forget(attemptId: string): void {
+    const attempt = this.running.get(attemptId);
+    if (!attempt) return;
+    attempt.stop("timeout");
+    this.running.delete(attemptId);
+    this.keeper.drop(attemptId);
+    this.options.journal?.ended(attempt.lease.jobId);
+  }
+
   stopAll(reason: StopReason): void {
     for (const attempt of this.running.values()) attempt.stop(reason);
   }
@@ -141,17 +166,29 @@ export class Slots {
       return new Attempt(lease, claimId, performance.now() + seconds * 1000);
     });
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
-    for (const attempt of starting) this.running.set(attempt.lease.attemptId, attempt);
+    for (const attempt of starting) {
+      this.running.set(attempt.lease.attemptId, attempt);
+      this.announce(attempt);
+    }
     for (const attempt of starting) void this.run(attempt);
+  }
+
+  /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
+  private announce({ lease, endsAt }: Attempt): void {
+    const timeout = this.timeoutOf(lease);
+    const backoff = this.registry.find(lease.type)?.backoff ?? defaultBackoff;
+    const final = (lease.deadlineInSeconds ?? timeout) < timeout;
+    const delay = final ? undefined : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    this.keeper.started(lease.attemptId, endsAt - performance.now(), delay);
   }
 
   private async run(attempt: Attempt): Promise<void> {
     const { lease } = attempt;
-    const { workerId, emit, log, limits } = this.options;
+    const { workerId, emit, runners, services, limits } = this.options;
     const definition = this.registry.find(lease.type);
     emit({ event: "job.started", workerId, lease });
     const outcome = definition
-      ? await execute(attempt, definition, log(lease), limits)
+      ? await execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
       : await this.events.onUnknownType(lease);
     this.finish(attempt, outcome);
   }
@@ -161,13 +198,26 @@ export class Slots {
     const { lease } = attempt;
     // An attempt that was given up on is finished already; what its handler brings later is nobody's.
     if (!this.running.delete(lease.attemptId)) return;
+    this.keeper.ended(lease.attemptId);
     const ms = performance.now() - attempt.startedAt;
     this.averageMs += (ms - this.averageMs) * 0.05;
     this.options.journal?.ended(lease.jobId);
-    this.settle(attempt, outcome, ms / 1000);
+    this.settleReported(attempt, outcome, ms / 1000);
     if (this.closed) return;
     this.startWaiting();
     if (this.room() > 0) this.events.onRoom();
+  }
+
+  /** What the attempt has said is written first: its outcome closes the fence. Most have said nothing. */
+  private settleReported(attempt: Attempt, outcome: Outcome, seconds: number): void {
+    const written = this.options.reporter.finish(attempt.lease.attemptId);
+    if (written) {
+      this.reporting++;
+      void written.then(() => {
+        this.reporting--;
+        this.settle(attempt, outcome, seconds);
+      });
+    } else this.settle(attempt, outcome, seconds);
   }
 
   private settle(
@@ -176,11 +226,12 @@ export class Slots {
     seconds: number,
   ): void {
     const { workerId, emit } = this.options;
-    this.settler.add(lease, claimId, outcome, (state) => {
+    this.settler.add(lease, claimId, outcome, (state, written) => {
       this.keeper.drop(lease.attemptId);
-      if (state) emit({ event: "job.settled", workerId, lease, outcome, state: state as JobState, seconds });
+      if (state)
+        emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
       else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
-      if (this.settler.pending === 0) this.events.onSettled();
+      if (this.unsettled === 0) this.events.onSettled();
     });
   }
 

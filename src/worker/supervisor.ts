@@ -3,6 +3,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "../store/database.js";
 import { freeDeadWorker } from "../store/free-worker.js";
+import { JOURNAL_FD } from "./journal.js";
 
 export interface SupervisorOptions {
   processes: number;
@@ -19,11 +20,10 @@ export interface SupervisorOptions {
     started: number;
     unstarted: number;
   }) => void;
+  /** A process whose event loop was blocked past a job's timeout; the jobs beside that one run again for free. */
+  onReplace: (details: { workerId: string; pid: number; released: number }) => void;
   onTrouble: (error: unknown) => void;
 }
-
-/** The file descriptor on which a child tells which jobs it starts and ends. */
-export const JOURNAL_FD = 4;
 
 const RESPAWN_FIRST_MS = 100;
 const RESPAWN_SLOWEST_MS = 30_000;
@@ -36,8 +36,12 @@ interface Child {
   wasReady: boolean;
   /** Told to end so that a new one takes its place. */
   replaced: boolean;
+  /** It asked to be killed: its event loop is blocked. */
+  blocked: boolean;
   /** Jobs it said it started and has not said it ended. */
   running: Set<string>;
+  /** Process groups of its handlers that are alive. */
+  groups: Set<number>;
 }
 
 /**
@@ -75,9 +79,36 @@ export class Supervisor {
     }
   }
 
+  /** Kills a process, one that runs a job if there is any, as a crash would. */
+  killOne(): { pid: number; workerId: string; jobId: string | null } | undefined {
+    const alive = [...this.children].filter(({ process }) => process.pid !== undefined);
+    const child = alive.find(({ running }) => running.size > 0) ?? alive[0];
+    if (!child) return undefined;
+    const [jobId = null] = child.running;
+    child.process.kill("SIGKILL");
+    return { pid: child.process.pid as number, workerId: child.workerId, jobId };
+  }
+
   /** The ids of the processes that are alive. */
   pids(): number[] {
     return [...this.children].flatMap(({ process }) => process.pid ?? []);
+  }
+
+  /** Undefined while every process is up and renews its leases. */
+  trouble(): string | undefined {
+    const ready = [...this.children].filter(({ wasReady, blocked }) => wasReady && !blocked).length;
+    const { processes } = this.options;
+    return ready < processes ? `${ready} of ${processes} worker processes are up` : undefined;
+  }
+
+  get draining(): boolean {
+    return this.stopping;
+  }
+
+  /** Asks every process a question that it answers with a message of the same name; the silent ones are left out. */
+  async ask(question: string): Promise<unknown[]> {
+    const answers = await Promise.all([...this.children].map(({ process }) => answerOf(process, question)));
+    return answers.filter((answer) => answer !== undefined);
   }
 
   private async keepOne(): Promise<number> {
@@ -86,6 +117,8 @@ export class Supervisor {
       const { code, signal } = await ended(child.process);
       this.children.delete(child);
       const clean = code === 0 && signal === null;
+      // Before anything is freed: what a handler started must not go on beside the next attempt.
+      for (const group of child.groups) killGroup(group);
       if (!clean || child.running.size > 0) await this.free(child, signal ?? `exit code ${code}`);
       if (this.stopping) return 0;
       if (child.replaced) continue;
@@ -112,14 +145,16 @@ export class Supervisor {
       startedAt: performance.now(),
       wasReady: false,
       replaced: false,
+      blocked: false,
       running: new Set(),
+      groups: new Set(),
     };
     process.on("message", (message) => {
       if (message !== "ready") return;
       child.wasReady = true;
       options.onReady?.(workerId);
     });
-    readJournal(process.stdio[JOURNAL_FD] as Readable, child.running);
+    readJournal(process.stdio[JOURNAL_FD] as Readable, child);
     this.children.add(child);
     if (this.stopping) process.kill("SIGTERM");
     return child;
@@ -127,15 +162,19 @@ export class Supervisor {
 
   /** Tries until the database hears it: until then only the lease's end would free the jobs. */
   private async free(child: Child, how: string): Promise<void> {
-    const { db, onCrash, onTrouble } = this.options;
-    const { workerId, process } = child;
-    // A handler that outlived the grace was killed by the stop, not by its own fault.
+    const { db, onCrash, onReplace, onTrouble } = this.options;
+    const { workerId, process, blocked } = child;
+    const pid = process.pid ?? 0;
+    // A handler that outlived the grace was killed by the stop, and one beside a blocked loop by the replacement:
+    // not by their own fault.
     const ordered = this.stopping || child.replaced;
-    const started = ordered ? [] : [...child.running];
+    const cause = ordered ? "SHUTDOWN" : blocked ? "PROCESS_REPLACED" : "WORKER_CRASHED";
+    const charged = cause === "WORKER_CRASHED" ? [...child.running] : [];
     for (let tries = 0; tries < 60; tries++) {
       try {
-        const freed = await freeDeadWorker(db, workerId, started, ordered ? "SHUTDOWN" : "WORKER_CRASHED");
-        if (!ordered) onCrash({ workerId, pid: process.pid ?? 0, how, ...freed });
+        const freed = await freeDeadWorker(db, workerId, charged, cause);
+        if (cause === "WORKER_CRASHED") onCrash({ workerId, pid, how, ...freed });
+        if (cause === "PROCESS_REPLACED") onReplace({ workerId, pid, released: freed.unstarted });
         return;
       } catch (error) {
         if (tries === 0) onTrouble(error);
@@ -152,6 +191,34 @@ export class Supervisor {
   }
 }
 
+const ANSWER_MS = 1_000;
+
+function answerOf(process: ChildProcess, question: string): Promise<unknown> {
+  return new Promise((resolve) => {
+    const hear = (message: unknown) => {
+      if (typeof message === "object" && message !== null && question in message)
+        done((message as Record<string, unknown>)[question]);
+    };
+    const done = (answer?: unknown) => {
+      clearTimeout(timer);
+      process.off("message", hear);
+      resolve(answer);
+    };
+    const timer = setTimeout(done, ANSWER_MS);
+    process.on("message", hear);
+    if (process.connected) process.send(question, () => {});
+    else done();
+  });
+}
+
+function killGroup(group: number): void {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch {
+    // It ended by itself.
+  }
+}
+
 /** Waits for the process and for the last byte of its pipes. */
 function ended(process: ChildProcess): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
   return new Promise((resolve) => {
@@ -160,16 +227,23 @@ function ended(process: ChildProcess): Promise<{ code: number | null; signal: No
   });
 }
 
-/** Lines of `+id` and `-id`. */
-function readJournal(pipe: Readable, running: Set<string>): void {
+/** `+id` and `-id`: a job starts, ends; `(pid` and `)pid`: a process group; `!`: kill me, my event loop is blocked. */
+function readJournal(pipe: Readable, child: Child): void {
   let rest = "";
   pipe.setEncoding("utf8");
   pipe.on("data", (chunk: string) => {
     const lines = (rest + chunk).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      if (line.startsWith("+")) running.add(line.slice(1));
-      else running.delete(line.slice(1));
+      const what = line.slice(1);
+      if (line.startsWith("+")) child.running.add(what);
+      else if (line.startsWith("-")) child.running.delete(what);
+      else if (line.startsWith("(")) child.groups.add(Number(what));
+      else if (line.startsWith(")")) child.groups.delete(Number(what));
+      else {
+        child.blocked = true;
+        child.process.kill("SIGKILL");
+      }
     }
   });
 }

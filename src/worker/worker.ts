@@ -1,24 +1,37 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Lease, Outcome } from "../core/job.js";
+import type { Dispatcher } from "../core/dispatch.js";
+import { OracleError } from "../core/errors.js";
 import type { Registry } from "../handlers/registry.js";
+import type { HandlerVersions } from "../store/claim.js";
 import { findCancelRequests } from "../store/control.js";
 import type { Database } from "../store/database.js";
 import { Listener } from "../store/listen.js";
 import { promote } from "../store/promote.js";
+import { checkJobId } from "../store/read.js";
 import { reclaim } from "../store/reclaim.js";
-import { findServedTypes } from "../store/workers.js";
+import { Acquirer } from "./acquirer.js";
+import type { ActivityRecorder } from "./activity.js";
 import { Claimer } from "./claimer.js";
+import { Dispatch } from "./dispatch.js";
+import { DrainWaiters } from "./drain-waiters.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
 import { Settler } from "./settler.js";
 import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
+import { Troubles } from "./troubles.js";
+import { judgeUnknownType } from "./unknown-type.js";
 
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
   leaseSeconds: number;
+  versions: HandlerVersions;
   pollMs: number;
   graceMs: number;
   keeper: KeeperData;
+  /** Counts what `emit` tells; has a last word before the connections close. */
+  activity: Pick<ActivityRecorder, "stop">;
+  /** Carries wake-ups by messages, beside the database's own. */
+  dispatcher?: Dispatcher | undefined;
 }
 
 const WATCH_MS = 250;
@@ -28,22 +41,25 @@ const WATCH_MS = 250;
  * What happens to a job from here on: slots → execute → settler.
  */
 export class Worker {
+  private readonly troubles: Troubles;
   private readonly claimer: Claimer;
+  private readonly acquirer: Acquirer;
+  private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
   private readonly keeper: LeaseKeeper;
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
   private tickTimer: NodeJS.Timeout | undefined;
   private watchTimer: NodeJS.Timeout | undefined;
-  private filling = false;
+  private search: Promise<void> | undefined;
   private fillAgain = false;
   private ticking = false;
   private tickAgain = false;
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
-  private readonly troubled = new Set<string>();
-  private readonly drainWaiters: (() => void)[] = [];
+  private broken = false;
+  private readonly drainWaiters = new DrainWaiters();
 
   constructor(
     private readonly db: Database,
@@ -51,14 +67,24 @@ export class Worker {
     private readonly options: WorkerOptions,
   ) {
     const { workerId, emit } = options;
+    this.troubles = new Troubles(workerId, emit);
     this.claimer = new Claimer(db, options);
     this.keeper = new LeaseKeeper(options.keeper, (report) => this.onKeeperReport(report));
-    const settler = new Settler(db, (error) => this.trouble("settle", error));
+    const settler = new Settler(db, (error) => this.troubles.begin("settle", error));
     this.slots = new Slots(registry, settler, this.keeper, options, {
-      onRoom: () => void this.fill(),
+      onRoom: () => this.onRoom(),
       onSettled: () => this.onSettled(),
-      onUnknownType: (lease) => this.judgeUnknownType(lease),
+      onUnknownType: (lease) => judgeUnknownType(db, lease),
     });
+    this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
+    this.dispatch =
+      options.dispatcher &&
+      new Dispatch(db, options.dispatcher, options, {
+        room: () => this.slots.room(),
+        search: () => this.search,
+        run: (jobId) => this.executeRun(jobId),
+        onAway: () => this.wake(),
+      });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
       onMessage: (payload) => this.onMessage(payload),
@@ -72,18 +98,33 @@ export class Worker {
 
   async start(): Promise<void> {
     const { workerId, queues, concurrency, emit } = this.options;
-    await Promise.all([this.keeper.ready, this.listener.start()]);
-    this.watchTimer = setInterval(() => this.slots.watch(), WATCH_MS);
+    await Promise.all([this.keeper.ready, this.listener.start(), this.dispatch?.start()]);
+    this.watchTimer = setInterval(() => {
+      this.keeper.beat();
+      this.slots.watch();
+    }, WATCH_MS);
     emit({ event: "worker.started", workerId, queues, concurrency, jobTypes: this.registry.types() });
     void this.tick();
   }
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
   drained(): Promise<void> {
-    return new Promise((resolve) => {
-      this.drainWaiters.push(resolve);
-      void this.tick();
-    });
+    const drained = this.drainWaiters.wait();
+    void this.tick();
+    return drained;
+  }
+
+  /**
+   * Runs a job here if its lease can be won: the one entry for ids that some broker delivered, however often, late or
+   * wrongly. Resolves as soon as that is decided, which is when a message can be acknowledged.
+   */
+  async executeRun(jobId: string): Promise<{ won: true } | { won: false; why: string }> {
+    const why = this.stopping
+      ? "came to a worker that is stopping"
+      : await this.acquirer.acquire(checkJobId(jobId));
+    if (why === undefined) return { won: true };
+    this.options.emit({ event: "acquire.lost", workerId: this.options.workerId, jobId, why });
+    return { won: false, why };
   }
 
   /** Finishes what runs within the grace, hands back the rest. A second call waits for the first. */
@@ -100,19 +141,28 @@ export class Worker {
   private wake(): void {
     this.dry = false;
     this.claimer.nudge();
-    void this.fill();
+    this.fill();
   }
 
   private onMessage(payload: string): void {
     if (payload === "sweep") void this.tick();
     else if (payload === "cancel") void this.stopCancelled();
-    else if (this.queueHashes.has(payload)) this.wake();
+    else if (this.queueHashes.has(payload)) {
+      void this.dispatch?.relay();
+      if (!this.dispatch?.suffices) this.wake();
+    }
+  }
+
+  private onRoom(): void {
+    this.dispatch?.resume();
+    // While messages flow, a search that found nothing is not repeated for every job that ends.
+    if (!(this.dry && this.dispatch?.suffices)) this.fill();
   }
 
   private onSettled(): void {
-    this.recovered("settle");
+    this.troubles.over("settle");
     if (this.dry) this.checkDrained();
-    else void this.fill();
+    else this.fill();
   }
 
   private onKeeperReport(report: KeeperReport): void {
@@ -122,8 +172,38 @@ export class Worker {
         const lease = this.slots.stop(attemptId, "lease-lost");
         if (lease) emit({ event: "lease.lost", workerId, lease, why: report.why });
       }
-    } else if ("trouble" in report) this.trouble("renew", new Error(report.trouble));
-    else this.recovered("renew");
+    } else if ("blocked" in report) this.onBlocked(report.blocked);
+    else if ("died" in report) this.onKeeperDeath(report.died);
+    else if ("trouble" in report) this.troubles.begin("renew", new Error(report.trouble));
+    else this.troubles.over("renew");
+  }
+
+  /**
+   * The loop turns again, after the thread had to end attempts for it. The host process is not ours to end, and
+   * what blocked once will block again: take no more jobs, finish what runs.
+   */
+  private onBlocked(attempts: { jobId: string; attemptId: string }[]): void {
+    const { workerId, emit } = this.options;
+    for (const { jobId, attemptId } of attempts) {
+      this.slots.forget(attemptId);
+      emit({ event: "worker.blocked", workerId, jobId });
+      const message = `Job ${jobId} blocked the event loop past its timeout; this worker takes no more jobs. Restart it, and give the type isolation "thread" or "process".`;
+      this.drainWaiters.giveUp(new OracleError("WORKER_BLOCKED", message, { jobId }));
+    }
+    this.keeper.announceDraining();
+    this.slots.close();
+  }
+
+  /** Without renewal every lease will run out: stop the handlers before somebody else starts their jobs. */
+  private onKeeperDeath(why: string): void {
+    if (this.broken) return;
+    this.broken = true;
+    this.options.emit({ event: "worker.broken", workerId: this.options.workerId, why });
+    this.drainWaiters.giveUp(
+      new OracleError("WORKER_BROKEN", `The renewal thread died (${why}); restart the worker.`),
+    );
+    this.slots.close();
+    this.slots.stopAll("lease-lost");
   }
 
   /** What time brings: due timers, leases that ran out, cancels whose notice was lost. */
@@ -135,7 +215,7 @@ export class Worker {
     this.ticking = true;
     clearTimeout(this.tickTimer);
     let nextMs = this.options.pollMs;
-    await this.guard("poll", async () => {
+    await this.troubles.guard("poll", async () => {
       const { more, nextInSeconds } = await promote(this.db);
       nextMs = more ? 0 : Math.min(nextMs, Math.max(1, (nextInSeconds ?? Number.POSITIVE_INFINITY) * 1000));
       await this.sweep();
@@ -146,12 +226,19 @@ export class Worker {
     if (this.tickAgain) nextMs = 0;
     this.tickAgain = false;
     this.tickTimer = setTimeout(() => void this.tick(), nextMs);
-    this.wake();
+    void this.dispatch?.relay();
+    if (!this.dispatch?.suffices || this.drainWaiters.any) this.wake();
   }
 
   private async sweep(): Promise<void> {
-    const { workerId, queues, leaseSeconds, emit } = this.options;
-    const reclaimed = await reclaim(this.db, { workerId, queues, leaseSeconds, limit: this.slots.free });
+    const { workerId, queues, leaseSeconds, versions, emit } = this.options;
+    const reclaimed = await reclaim(this.db, {
+      workerId,
+      queues,
+      leaseSeconds,
+      versions,
+      limit: this.slots.free,
+    });
     for (const job of reclaimed.ended) emit({ event: "job.ended", workerId, ...job });
     this.slots.admit(reclaimed);
   }
@@ -159,23 +246,31 @@ export class Worker {
   private async stopCancelled(): Promise<void> {
     const jobIds = this.slots.runningJobIds;
     if (jobIds.length === 0) return;
-    await this.guard("cancel", async () => {
+    await this.troubles.guard("cancel", async () => {
       for (const attemptId of await findCancelRequests(this.db, jobIds)) this.slots.stop(attemptId, "cancel");
     });
   }
 
-  /** Claims until the slots are full or nothing is ready. One claim at a time. */
-  private async fill(): Promise<void> {
-    if (this.filling) {
+  /** One search at a time; a call during one leads to another. */
+  private fill(): void {
+    if (this.search) {
       this.fillAgain = true;
       return;
     }
-    this.filling = true;
+    this.search = this.claimReady().then(() => {
+      this.search = undefined;
+      this.checkDrained();
+    });
+  }
+
+  /** Claims until the slots are full or nothing is ready. */
+  private async claimReady(): Promise<void> {
+    this.dispatch?.searched();
     do {
       this.fillAgain = false;
-      for (let want = this.slots.room(); want > 0; want = this.slots.room()) {
+      for (let want = this.room(); want > 0; want = this.room()) {
         let found = 0;
-        await this.guard("claim", async () => {
+        await this.troubles.guard("claim", async () => {
           const claimed = await this.claimer.take(want);
           found = claimed.leases.length;
           this.slots.admit(claimed);
@@ -184,22 +279,10 @@ export class Worker {
         if (this.dry) break;
       }
     } while (this.fillAgain);
-    this.filling = false;
-    this.checkDrained();
   }
 
-  /** A type unknown here: somebody else's if a live worker serves it, otherwise nobody's. */
-  private async judgeUnknownType(lease: Lease): Promise<Outcome> {
-    let served = true;
-    await this.guard("look up job types", async () => {
-      served = (await findServedTypes(this.db)).has(lease.type);
-    });
-    if (served) {
-      const delaySeconds = Math.min(60, 2 ** Math.min(lease.interruptions, 6));
-      return { kind: "released", cause: "NO_HANDLER_HERE", delaySeconds };
-    }
-    const message = `No live worker has a handler for job type ${JSON.stringify(lease.type)}.`;
-    return { kind: "terminal", error: { code: "UNSUPPORTED_JOB_TYPE", message, retryable: false } };
+  private room(): number {
+    return this.slots.room() - (this.dispatch?.entering ?? 0);
   }
 
   private async shutDown(): Promise<void> {
@@ -207,44 +290,27 @@ export class Worker {
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
     clearTimeout(this.tickTimer);
+    await this.dispatch?.stop();
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
     this.abort();
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
-    await Promise.all([this.listener.stop(), this.keeper.stop()]);
+    await this.options.runners.close();
+    const { reporter, activity } = this.options;
+    await Promise.all([this.listener.stop(), this.keeper.stop(), reporter.close(), activity.stop()]);
     await this.db.close();
     emit({ event: "worker.stopped", workerId, handedBack, abandoned: this.slots.runningCount });
   }
 
   private async untilQuiet(withinMs: number): Promise<void> {
     const endsAt = performance.now() + withinMs;
-    while (!(this.slots.quiet && !this.filling && !this.ticking) && performance.now() < endsAt)
+    while (!(this.slots.quiet && !this.search && !this.ticking) && performance.now() < endsAt)
       await sleep(10);
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.filling || !this.slots.quiet || this.troubled.size > 0) return;
-    for (const resolve of this.drainWaiters.splice(0)) resolve();
-  }
-
-  private async guard(during: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-      this.recovered(during);
-    } catch (error) {
-      this.trouble(during, error);
-    }
-  }
-
-  private trouble(during: string, error: unknown): void {
-    if (this.troubled.has(during)) return;
-    this.troubled.add(during);
-    this.options.emit({ event: "database.trouble", workerId: this.options.workerId, during, error });
-  }
-
-  private recovered(during: string): void {
-    if (!this.troubled.delete(during)) return;
-    this.options.emit({ event: "database.recovered", workerId: this.options.workerId, during });
+    if (!this.dry || this.search || !this.slots.quiet || this.troubles.any) return;
+    this.drainWaiters.drained();
   }
 }

@@ -56,8 +56,8 @@ export const holes = [
     undo: [
       {
         within: sql,
-        find: "ON j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'",
-        replace: "ON j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id",
+        find: /(FROM outcome o JOIN \{schema\}\.jobs j\s+ON [^;]*?o\.attempt_id) AND j\.state = 'RUNNING'/,
+        replace: "$1",
       },
     ],
     test: { file: leaseTest, name: "a late failure moves neither SUCCEEDED nor CANCELLED" },
@@ -126,7 +126,7 @@ export const holes = [
     title: "unreadable output counted as success",
     undo: [
       {
-        within: ["src/worker"],
+        within: ["src/handlers"],
         find: 'validate(definition.output, returned, "OUTPUT_INVALID")',
         replace: "returned",
       },
@@ -154,7 +154,7 @@ export const holes = [
       {
         within: sql,
         // The first lease after the name of the operation, in TypeScript or in SQL.
-        find: /((?:"acquire",|\.acquire_job\()(?:(?!lease_expires_at)[\s\S])*lease_expires_at = )clock_timestamp\(\) \+ make_interval\([^)]*\)/,
+        find: /((?:"acquire",|\.acquire_jobs\()(?:(?!lease_expires_at)[\s\S])*lease_expires_at = )clock_timestamp\(\) \+ make_interval\([^)]*\)/,
         replace: "$1'infinity'",
       },
     ],
@@ -180,9 +180,9 @@ export const holes = [
     undo: [
       {
         within: sql,
-        find: /FROM (unnest\([^)]*\) AS o\(job_id, attempt_id, payload, content_hash\))([\s\S]*?)SELECT job_id, attempt_id, tenant_id, content_hash, payload::jsonb FROM won/,
+        find: /FROM (unnest\([^)]*\)\s+AS o\(job_id, attempt_id, payload, [^)]*\))([\s\S]*?)SELECT job_id, attempt_id, tenant_id, content_hash,[\s\S]*?payload::jsonb\s+FROM won/,
         replace:
-          "FROM $1$2SELECT o.job_id, o.attempt_id, 'default', o.content_hash, o.payload::jsonb FROM $1",
+          "FROM $1$2SELECT o.job_id, o.attempt_id, 'default', o.content_hash, '-', o.payload::jsonb FROM $1",
       },
     ],
     test: { file: leaseTest, name: "keeps a late success as evidence, never as the result" },

@@ -1,4 +1,4 @@
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineJob } from "oracle-worker";
 import { z } from "zod";
@@ -31,6 +31,7 @@ export const poison = defineJob({
   type: "poison",
   input: z.object({}),
   output: z.null(),
+  backoff: { kind: "fixed", baseSeconds: 0.1 },
   run() {
     process.kill(process.pid, "SIGKILL");
     return null;
@@ -42,4 +43,48 @@ export const quick = defineJob({
   input: z.object({ n: z.number() }),
   output: z.object({ n: z.number() }),
   run: ({ input }) => ({ n: input.n }),
+});
+
+/** Blocks its event loop for ever. */
+export const block = defineJob({
+  type: "block",
+  input: z.object({}),
+  output: z.null(),
+  run() {
+    for (;;);
+  },
+});
+
+/** Takes its process with it in its first attempt. */
+export const poisonOnce = defineJob({
+  type: "poison-once",
+  input: z.object({ file: z.string() }),
+  output: z.object({ pid: z.number(), canary: z.string() }),
+  async run({ input, job }) {
+    appendFileSync(input.file, `${job.id} ${job.attemptNo} ${process.pid}\n`);
+    if (job.attemptNo === 1) process.kill(process.pid, "SIGKILL");
+    return { pid: process.pid, canary: process.env.CANARY ?? "" };
+  },
+});
+
+/** Says what it does, waits for a file to appear, and leaves artifacts. */
+export const reporting = defineJob({
+  type: "reporting",
+  input: z.object({ gate: z.string(), name: z.string() }),
+  output: z.object({ sha256: z.string() }),
+  async run({ input, log, progress, artifact, signal }) {
+    log.info("waiting", { gate: input.gate });
+    progress(0.5, "half way", { at: "the gate" });
+    while (!existsSync(input.gate)) await sleep(20, undefined, { signal });
+    log.warn("\u001b[31mred\nand on", { big: 2n ** 64n });
+    await artifact("small.json", { b: 1, a: [true] });
+    await artifact("text.txt", `${"line\n".repeat(3000)}\u001b[31m`);
+    const { sha256 } = await artifact(
+      input.name,
+      Buffer.from(Array.from({ length: 65_536 }, (_, n) => n % 256)),
+    );
+    log.error("done");
+    progress(1);
+    return { sha256 };
+  },
 });

@@ -12,12 +12,22 @@ export function workerDatabase(db: TestDatabase): Database {
 export async function claimFrom(
   db: Database,
   queue: string,
-  options: { limit?: number; leaseSeconds?: number; workerId?: string } = {},
+  options: {
+    limit?: number;
+    leaseSeconds?: number;
+    workerId?: string;
+    versions?: Record<string, string>;
+  } = {},
 ): Promise<Claim> {
-  const { limit = 10, leaseSeconds = 60, workerId = "test" } = options;
-  const slices = await discover(db, [queue], "", 100);
+  const { limit = 10, leaseSeconds = 60, workerId = "test", versions = {} } = options;
+  const slices = await discover(db, [queue], "", 100, versions);
   if (slices.length === 0) return { claimId: "", leases: [] };
-  return claim(db, { workerId, leaseSeconds, quotas: slices.map((slice) => ({ slice, quota: limit })) });
+  return claim(db, {
+    workerId,
+    leaseSeconds,
+    versions,
+    quotas: slices.map((slice) => ({ slice, quota: limit })),
+  });
 }
 
 /** Lets a lease run out at once, as if its time had passed. */

@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type CreateWorkerOptions, connect, createWorker, type Oracle } from "oracle-worker";
 import pg from "pg";
 import { afterAll, beforeAll, inject } from "vitest";
@@ -16,6 +19,8 @@ export function useTestDatabase(): TestDatabase {
 export class TestDatabase {
   /** The login of a superuser; connections made through `connect` still run as the restricted role. */
   url = "";
+  /** Where artifacts' bytes are. */
+  readonly artifacts = mkdtempSync(join(tmpdir(), "oracle-worker-artifacts-"));
   private readonly name = `test_${randomBytes(6).toString("hex")}`;
   private readonly workers: Worker[] = [];
   private opened: { oracle: Oracle; pool: pg.Pool } | undefined;
@@ -59,13 +64,15 @@ export class TestDatabase {
     this.url = withDatabase(adminUrl, this.name);
     const pool = new pg.Pool({ connectionString: this.url, max: 4 });
     pool.on("error", () => {});
-    this.opened = { oracle: await connect({ databaseUrl: this.url }), pool };
+    const artifacts = `file:${this.artifacts}`;
+    this.opened = { oracle: await connect({ databaseUrl: this.url, artifacts }), pool };
   }
 
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.stop()));
     await this.opened?.oracle.close();
     await this.opened?.pool.end();
+    rmSync(this.artifacts, { recursive: true, force: true });
     await administer(inject("adminUrl"), `DROP DATABASE ${this.name} WITH (FORCE)`);
   }
 }

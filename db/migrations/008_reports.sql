@@ -1,0 +1,91 @@
+-- What an attempt reports while it runs: the only ways in which progress, logs and artifacts are written. They run
+-- as the owner, so no role of the application can write, change or remove them otherwise. Each locks the
+-- attempt's row, which a settlement or a reclaim closes: what is written here is committed before the attempt
+-- ends, or not at all. The jobs' rows are not locked, so nobody waits for these statements but the attempt's end.
+
+-- Progress and log lines of many attempts in one statement; returns the attempts that still hold their jobs.
+-- p_reports: [{job_id, attempt_id, attempt_no, progress, progress_age, lines: [{seq, age, level, message, fields}]}], with
+-- progress and fields as JSON in a text, or null.
+-- Ages are seconds before now: the moments kept are the database's, whatever the worker's clock says.
+CREATE FUNCTION {schema}.report_attempts(p_reports jsonb) RETURNS SETOF uuid
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+   WITH holding AS MATERIALIZED (
+     SELECT a.job_id, a.attempt_no, a.attempt_id, a.tenant_id, r.progress, r.progress_age, r.lines
+     FROM jsonb_to_recordset(p_reports) AS r(
+       job_id uuid, attempt_id uuid, attempt_no integer, progress text, progress_age float8, lines jsonb)
+     JOIN {schema}.attempts a
+       ON a.job_id = r.job_id AND a.attempt_no = r.attempt_no AND a.attempt_id = r.attempt_id AND a.status = 'RUNNING'
+     JOIN {schema}.jobs j
+       ON j.job_id = r.job_id AND j.current_attempt_id = r.attempt_id AND j.state = 'RUNNING'
+     FOR NO KEY UPDATE OF a
+   ), progressed AS (
+     UPDATE {schema}.attempts a SET progress = h.progress::jsonb
+       || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age))
+     FROM holding h WHERE h.progress IS NOT NULL AND a.job_id = h.job_id AND a.attempt_no = h.attempt_no
+   ), logged AS (
+     INSERT INTO {schema}.attempt_logs (job_id, attempt_no, seq, at, level, tenant_id, message, fields)
+     SELECT h.job_id, h.attempt_no, l.seq, clock_timestamp() - make_interval(secs => l.age), l.level, h.tenant_id,
+       l.message, l.fields::jsonb
+     FROM holding h
+     CROSS JOIN LATERAL jsonb_to_recordset(h.lines)
+       AS l(seq integer, age float8, level text, message text, fields text)
+     -- The reply to an earlier try may have been lost.
+     ON CONFLICT (job_id, attempt_no, seq) DO NOTHING
+   )
+   SELECT attempt_id FROM holding;
+END
+$$;
+
+-- Records an artifact and says what became of it: 'recorded', 'lost' when the attempt does not hold its job, or
+-- 'absent' when neither a payload nor a reference was given and the tenant has no twin whose bytes it could share.
+-- The twin's row is locked while its reference is copied: whoever prunes it waits, and then finds the bytes in use.
+CREATE FUNCTION {schema}.record_artifact(
+  p_artifact_id uuid, p_job_id uuid, p_attempt_id uuid, p_type text, p_name text, p_media_type text,
+  p_sha256 text, p_size bigint, p_reference text, p_payload jsonb
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+DECLARE
+  attempt record;
+  bytes_at text := p_reference;
+BEGIN
+  SELECT a.attempt_no, a.tenant_id INTO attempt
+  FROM {schema}.jobs j
+  JOIN {schema}.attempts a ON a.job_id = j.job_id AND a.attempt_no = j.attempt_count
+  WHERE j.job_id = p_job_id AND j.current_attempt_id = p_attempt_id AND j.state = 'RUNNING'
+    AND a.attempt_id = p_attempt_id AND a.status = 'RUNNING'
+  FOR NO KEY UPDATE OF a;
+  IF NOT FOUND THEN
+    RETURN 'lost';
+  END IF;
+  IF p_payload IS NULL AND p_reference IS NULL THEN
+    SELECT t.reference INTO bytes_at FROM {schema}.artifacts t
+    WHERE t.sha256 = p_sha256 AND t.size = p_size AND t.tenant_id = attempt.tenant_id AND t.reference IS NOT NULL
+    LIMIT 1 FOR KEY SHARE;
+    IF NOT FOUND THEN
+      RETURN 'absent';
+    END IF;
+  END IF;
+  INSERT INTO {schema}.artifacts (
+    artifact_id, job_id, attempt_id, attempt_no, tenant_id, artifact_type, name, media_type, sha256, size,
+    reference, artifact_payload)
+  VALUES (
+    p_artifact_id, p_job_id, p_attempt_id, attempt.attempt_no, attempt.tenant_id, p_type, p_name, p_media_type,
+    p_sha256, p_size, bytes_at, p_payload)
+  -- The reply to an earlier try may have been lost.
+  ON CONFLICT (artifact_id) DO NOTHING;
+  RETURN 'recorded';
+END
+$$;
+
+REVOKE ALL ON FUNCTION {schema}.report_attempts, {schema}.record_artifact FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION {schema}.report_attempts, {schema}.record_artifact TO {role}_worker;

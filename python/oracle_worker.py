@@ -1,0 +1,604 @@
+"""Makes Python functions the handlers of Oracle Worker's jobs.
+
+    from oracle_worker import job, run
+
+    @job("score")
+    def score(ctx, input):
+        ctx.progress(0.5, "half of it")
+        return {"score": len(input["text"])}
+
+    run()
+
+One file, Python 3.8 or newer on a POSIX system, nothing but the standard library: import it from the folder that
+`oracle-worker python-path` prints, or copy it. What goes over the pipes is in docs/protocol.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import deque
+from itertools import count
+from threading import Lock
+
+# A one-shot child starts once per job: what only some jobs need (asyncio, typing …) is imported where it is used.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from datetime import datetime
+    from typing import Any, Awaitable, Callable, Deque, Dict, List, NoReturn, Optional, Sequence, TypeVar
+
+    Handler = Callable[["Context", Any], Any]
+    AnyHandler = TypeVar("AnyHandler", bound=Handler)
+
+__all__ = ["job", "run", "Context", "OracleError", "RetryableError", "TerminalError", "EffectFailed", "Cancelled"]
+
+PROTOCOL = 1
+LONGEST_SNOOZE_SECONDS = 315_360_000
+LONGEST_TEXT = 8000
+LONGEST_LOOK_SECONDS = 3600.0
+CHUNK = 1 << 16
+
+
+class OracleError(Exception):
+    """The base of this module's errors. Other exceptions are retryable, too."""
+
+    retryable = True
+    retry_after_seconds: Optional[float] = None
+    code: Optional[str] = None
+
+
+class RetryableError(OracleError):
+    """Try again later, `retry_after_seconds` from now at the earliest."""
+
+    def __init__(self, message: str, retry_after_seconds: Optional[float] = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TerminalError(OracleError):
+    """Trying again would not help."""
+
+    retryable = False
+
+
+class EffectFailed(OracleError):
+    """For the function of an effect: it certainly did not happen. Any other exception leaves that in doubt."""
+
+    code = "EFFECT_FAILED"
+
+    def __init__(self, message: str, retryable: bool = True, retry_after_seconds: Optional[float] = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Cancelled(OracleError):
+    """The attempt was told to end: cancel, timeout, lost lease or shutdown."""
+
+
+class _OutputRejected(TerminalError):
+    code = "OUTPUT_REJECTED"
+
+
+class _Unfit(OracleError):
+    """This program is not the one the worker takes it for."""
+
+    code = "HANDLERS_INVALID"
+
+
+class _Snooze(BaseException):
+    """Not an Exception: it must pass every `except Exception` of a handler."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("snooze")
+        self.seconds = seconds
+
+
+_handlers: Dict[str, Handler] = {}
+
+
+def job(type: str) -> Callable[[AnyHandler], AnyHandler]:
+    """Makes a function, `def` or `async def`, the handler of a job type. It can still be called by anybody."""
+
+    def register(handler: AnyHandler) -> AnyHandler:
+        if type in _handlers:
+            raise ValueError(f"job type {type!r} has two handlers in this program")
+        _handlers[type] = handler
+        return handler
+
+    return register
+
+
+def run() -> NoReturn:
+    """Serves jobs until there are no more: the last line of a program of handlers."""
+    warm = os.environ.get("ORACLE_WORKER_WARM") == "1"
+    sys.exit((_WarmLink() if warm else _OneShotLink()).serve())
+
+
+class Context:
+    """What a handler may use while it runs."""
+
+    def __init__(self, request: Dict[str, Any], link: _Link) -> None:
+        self.input: Any = request["input"]
+        self.job_id: str = request["job_id"]
+        self.job_type: str = request["job_type"]
+        self.attempt_id: str = request["attempt_id"]
+        self.attempt_no: int = request["attempt_no"]
+        self.tenant_id: str = request["tenant_id"]
+        self.idempotency_key: str = request["idempotency_key"]
+        self.cancelled = Cancellation(link)
+        self.log = Log(self)
+        self._deadline: Optional[str] = request["deadline"]
+        self._link = link
+
+    @property
+    def deadline(self) -> Optional[datetime]:
+        """When the job must be done, in UTC."""
+        from datetime import datetime
+
+        text = self._deadline
+        return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+    def progress(self, fraction: float, message: Optional[str] = None, details: Any = None) -> None:
+        """How far the work is, from 0 to 1. The latest report is kept."""
+        report = {"fraction": min(1.0, max(0.0, float(fraction))), "message": message, "details": details}
+        self._send({"progress": {key: value for key, value in report.items() if value is not None}})
+
+    def artifact(self, name: str, content: Any, media_type: Optional[str] = None) -> Dict[str, Any]:
+        """Keeps text, bytes or a JSON value with the attempt. Returns its reference once it is durable."""
+        body: Dict[str, Any] = {"name": name}
+        if media_type is not None:
+            body["media_type"] = media_type
+        if isinstance(content, str):
+            body["text"] = content
+        elif isinstance(content, (bytes, bytearray, memoryview)):
+            from base64 import b64encode
+
+            body["base64"] = b64encode(content).decode()
+        else:
+            body["json"] = content
+        reference: Dict[str, Any] = self._link.call(self, "artifact", body)
+        return reference
+
+    def step(self, name: str, function: Callable[[], Any]) -> Any:
+        """Runs the function once in the life of the job; later attempts get its value."""
+        found = self._link.call(self, "step", {"name": name})
+        if found["known"]:
+            return found["value"]
+        return self._link.call(self, "step", {"name": name, "value": function()})
+
+    def effect(
+        self,
+        name: str,
+        kind: str,
+        request: Any,
+        function: Callable[[str], Any],
+        lookup: Optional[Callable[[str], Dict[str, Any]]] = None,
+    ) -> Any:
+        """Records what is about to be done outside, calls the function with the key to send along, records the end.
+
+        A confirmed effect is not made again: later attempts get its response. In doubt, an `idempotent` one is sent
+        again, `reconcilable` asks `lookup` for {"happened": True, "response": …}, {"happened": False} or
+        {"happened": "unknown"}, and an `unsafe` one holds the job until a person decides.
+        """
+        if kind == "reconcilable" and lookup is None:
+            raise TerminalError(f"effect {name}: kind reconcilable needs a lookup function.")
+        announced = {"name": name, "kind": kind, "request": request}
+        begun = self._link.call(self, "effect", announced)
+        if begun["next"] == "look_up" and lookup:
+            found = lookup(begun["idempotency_key"])
+            if found["happened"] is True:
+                return self._end_effect(name, "confirmed", response=found["response"])
+            if found["happened"] is not False:
+                return self._end_effect(name, "unknown")  # raises: only a person can tell
+            absent = EffectFailed("the lookup found that it had not happened")
+            self._end_effect(name, "failed", error=_describe(absent))
+            begun = self._link.call(self, "effect", announced)
+        if begun["next"] == "done":
+            return begun["response"]
+        try:
+            response = function(begun["idempotency_key"])
+            _to_json(response)  # what cannot be recorded leaves a doubt, too
+        except BaseException as error:
+            outcome = "failed" if isinstance(error, EffectFailed) else "in_doubt"
+            self._end_effect(name, outcome, error=_describe(error))
+            raise
+        return self._end_effect(name, "confirmed", response=response)
+
+    def plan(self, effects: List[Dict[str, Any]]) -> None:
+        """For a job type with approval: goes on once these effects, each {"name", "kind", "request"}, may be sent."""
+        self._link.call(self, "plan", {"effects": effects})
+
+    def on_commit(self, name: str, sql: str, values: Sequence[Any] = ()) -> None:
+        """SQL that commits together with the result, as the login of the database's address, or not at all."""
+        self._link.promise(self, "commit", {"name": name, "sql": sql, "values": list(values)})
+
+    def _end_effect(self, name: str, outcome: str, **details: Any) -> Any:
+        return self._link.call(self, "effect", {"name": name, "outcome": outcome, **details})
+
+    def check(self) -> None:
+        """Raises Cancelled if the attempt was told to end."""
+        if self.cancelled:
+            raise Cancelled(f"told to end: {self.cancelled.reason}")
+
+    def snooze(self, seconds: float) -> NoReturn:
+        """Ends this attempt without a fault; the job runs again after so many seconds, at no cost."""
+        if not 0 <= seconds <= LONGEST_SNOOZE_SECONDS:
+            raise TerminalError(f"snooze({seconds!r}): give seconds from 0 to {LONGEST_SNOOZE_SECONDS}.")
+        raise _Snooze(seconds)
+
+    def _send(self, message: Dict[str, Any]) -> None:
+        self._link.send(self, message)
+
+
+class Log:
+    """Lines that are kept with the attempt."""
+
+    def __init__(self, context: Context) -> None:
+        self._send = context._send
+
+    def info(self, message: str, /, **fields: Any) -> None:
+        self._write("info", message, fields)
+
+    def warn(self, message: str, /, **fields: Any) -> None:
+        self._write("warn", message, fields)
+
+    def error(self, message: str, /, **fields: Any) -> None:
+        self._write("error", message, fields)
+
+    def _write(self, level: str, message: str, fields: Dict[str, Any]) -> None:
+        line = {"level": level, "message": str(message)}
+        try:
+            self._send({"log": {**line, "fields": fields} if fields else line})
+        except (TypeError, ValueError):  # no JSON; a line in a log is not worth a failed job
+            self._send({"log": {**line, "fields": {name: repr(value) for name, value in fields.items()}}})
+
+
+class Cancellation:
+    """True once the attempt was told to end. It looks for the worker's word when asked; no thread waits for it."""
+
+    def __init__(self, link: _Link) -> None:
+        self.reason: Optional[str] = None
+        self.on_set: Optional[Callable[[], Any]] = None
+        self._link = link
+
+    def __bool__(self) -> bool:
+        if self.reason is None:
+            self._link.look(0)
+        return self.reason is not None
+
+    is_set = __bool__
+
+    def wait(self, seconds: float) -> bool:
+        """A sleep that ends early when the attempt is told to end. Returns whether it was."""
+        ends_at = time.monotonic() + seconds
+        while not self:
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                break
+            self._link.look(min(left, LONGEST_LOOK_SECONDS))
+        return self.reason is not None
+
+    def set(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+            if self.on_set:
+                self.on_set()
+
+
+class _Link:
+    """The way to the worker, kept apart from what handlers print and read themselves."""
+
+    def __init__(self) -> None:
+        self.context: Optional[Context] = None
+        self.ending = False
+        self._in, self._out = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(line_buffering=True, errors="backslashreplace")
+        # A poll goes on waiting after a signal's handler ran: only something to read ends it.
+        woken, self._wake = os.pipe()
+        self._poll = select.poll()
+        self._poll.register(woken, select.POLLIN)
+        self._writing = Lock()
+        signal.signal(signal.SIGTERM, self._on_term)
+        # A process that a handler forks ends by the signal like any other.
+        os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+
+    def answer(self, request: Dict[str, Any]) -> bool:
+        """Runs one job and writes its response. Returns whether it succeeded."""
+        self.context = context = Context(request, self)
+        try:
+            if request["v"] != PROTOCOL:
+                raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {request['v']}.")
+            response = {"attempt_id": context.attempt_id, "ok": True, "result": _call_handler(context)}
+            ok, text = True, _output_text(response)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program
+            response = {"attempt_id": context.attempt_id, "ok": False, "error": _describe(error)}
+            ok, text = False, _to_json(response)
+        with self._writing:
+            self._write(text)
+            # After the answer, for a SIGTERM without a context ends the program on the spot; and with it, for a
+            # thread that outlives its attempt must not speak for the next one.
+            self.context = None
+        context.cancelled.set("its attempt has ended")
+        return ok
+
+    def _write(self, text: bytes) -> None:
+        while text:
+            text = text[os.write(self._out, text) :]
+
+    def look(self, seconds: float) -> None:
+        """Hears what the worker says; waits for it at most so long."""
+        self._poll.poll(seconds * 1000)
+
+    def watch(self, loop: AbstractEventLoop) -> None:
+        """Lets an event loop hear it as well."""
+
+    def serve(self) -> int:
+        raise NotImplementedError
+
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
+        """Returns whether the attempt could still speak."""
+        raise NotImplementedError
+
+    def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def promise(self, context: Context, kind: str, body: Dict[str, Any]) -> None:
+        """A message that the attempt's success depends on."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Says that no job was begun since the last answer."""
+
+    def _on_term(self, *_: Any) -> None:
+        self.ending = True
+        if self.context is None:
+            self.leave()
+            sys.exit(0)
+        self.context.cancelled.set("SIGTERM")
+        os.write(self._wake, b"!")
+
+
+class _OneShotLink(_Link):
+    """One document in, one out. Between them there is only stderr, and nobody who answers."""
+
+    def serve(self) -> int:
+        with open(self._in, "rb") as stdin:
+            request = json.loads(stdin.read())
+        return 0 if self.answer(request) else 1
+
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
+        if "progress" in message:
+            report = message["progress"]
+            line = f"progress {report['fraction']:.0%} {report.get('message', '')}".rstrip()
+        else:
+            entry = message["log"]
+            fields = "".join(f" {name}={value!r}" for name, value in entry.get("fields", {}).items())
+            line = f"{entry['level']} {entry['message']}{fields}"
+        print(line, file=sys.stderr)
+        return True
+
+    def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
+        raise TerminalError(f'{kind}() needs an answer, which only a warm child gets: give this job "warm": 1.')
+
+    promise = call
+
+
+class _WarmLink(_Link):
+    """Lines in both directions, one job at a time. Whoever waits for a line reads for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._poll.register(self._in, select.POLLIN)
+        self._lines: Deque[bytes] = deque()
+        self._rest = b""
+        self._request: Optional[Dict[str, Any]] = None
+        self._reading = Lock()
+        self._replies: Dict[int, Dict[str, Any]] = {}
+        self._calls = count(1)
+
+    def serve(self) -> int:
+        while not self.ending:
+            with self._reading:
+                while self._request is None:
+                    if not self._lines and not self._read():
+                        return 0
+                    self._hear()
+                request, self._request = self._request, None
+            self.answer(request)
+        self.leave()
+        return 0
+
+    def send(self, context: Context, message: Dict[str, Any]) -> bool:
+        text = _to_json(message)
+        with self._writing:
+            if self.context is not context:
+                return False
+            self._write(text)
+            return True
+
+    def leave(self) -> None:
+        try:
+            with self._writing:
+                self._write(b'{"leaving":true}\n')
+        except BrokenPipeError:
+            pass  # nobody is left to hear it
+
+    def promise(self, context: Context, kind: str, body: Dict[str, Any]) -> None:
+        if not self.send(context, {kind: body}):
+            raise Cancelled(f"{kind}() came after the end of its attempt.")
+
+    def call(self, context: Context, kind: str, body: Dict[str, Any]) -> Any:
+        call = next(self._calls)
+        open = self.send(context, {kind: {"id": call, **body}})
+        while open and call not in self._replies:
+            with self._reading:
+                if call not in self._replies:
+                    open = self._read() and self.context is context
+                    self._hear()
+        if call not in self._replies:
+            raise Cancelled(f"{kind}() got no reply before the end of its attempt.")
+        reply = self._replies.pop(call)
+        if reply["ok"]:
+            return reply["value"]
+        raise _refusal(reply["error"])
+
+    def look(self, seconds: float) -> None:
+        if not self._reading.acquire(blocking=False):
+            # Another thread of the handler is reading, and hears for this one as well.
+            if self._reading.acquire(timeout=seconds):
+                self._reading.release()
+            return
+        try:
+            if self._lines or any(fd == self._in for fd, _ in self._poll.poll(seconds * 1000)) and self._read():
+                self._hear()
+        finally:
+            self._reading.release()
+
+    def watch(self, loop: AbstractEventLoop) -> None:
+        def hear() -> None:
+            self.look(0)
+            if self.ending:  # a closed pipe stays readable for ever
+                loop.remove_reader(self._in)
+
+        loop.add_reader(self._in, hear)
+
+    def _read(self) -> bool:
+        """Takes in what has come, or waits for it. False once the worker has gone."""
+        chunk = os.read(self._in, CHUNK)
+        if chunk:
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            self._lines.extend(lines)
+            return True
+        self.ending = True
+        if self.context:
+            self.context.cancelled.set("the worker has gone")
+        return False
+
+    def _hear(self) -> None:
+        """Heeds the lines that came, up to a request: what follows it belongs to its attempt."""
+        while self._lines and self._request is None:
+            message = json.loads(self._lines.popleft().decode())
+            if "v" in message:
+                self._request = message
+            elif "reply" in message:
+                self._replies[message["reply"]] = message
+            elif "cancel" in message:
+                context, cancel = self.context, message["cancel"]
+                if context and context.attempt_id == cancel["attempt_id"]:
+                    context.cancelled.set(cancel["reason"])
+
+
+def _refusal(error: Dict[str, Any]) -> OracleError:
+    """The worker's error as an exception; passed on by the handler, it leads to the same record."""
+    if error.get("code") == EffectFailed.code:
+        return EffectFailed(error["message"], error["retryable"])
+    refusal = (RetryableError if error["retryable"] else TerminalError)(error["message"])
+    refusal.code = error.get("code")
+    return refusal
+
+
+def _call_handler(context: Context) -> Any:
+    handler = _handlers.get(context.job_type)
+    if handler is None:
+        known = ", ".join(map(repr, _handlers)) or "none"
+        raise _Unfit(f"{sys.argv[0]} has no handler for job type {context.job_type!r}; it has {known}.")
+    result = handler(context, context.input)
+    return _await(context, result) if hasattr(result, "__await__") else result
+
+
+def _await(context: Context, awaitable: Awaitable[Any]) -> Any:
+    """Runs an `async def` handler; a cancel reaches it as asyncio's own."""
+    import asyncio
+
+    async def main() -> Any:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(awaitable)
+        context.cancelled.on_set = lambda: loop.call_soon_threadsafe(task.cancel)
+        context._link.watch(loop)
+        if context.cancelled:
+            task.cancel()
+        try:
+            return await task
+        finally:
+            context.cancelled.on_set = None
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        if context.cancelled.reason is None:  # by its own doing
+            raise
+        raise Cancelled(f"told to end: {context.cancelled.reason}") from None
+
+
+def _describe(error: BaseException) -> Dict[str, Any]:
+    """Whatever was raised, as an error envelope. Never raises."""
+    if isinstance(error, _Snooze):
+        seconds = error.seconds
+        return {"class": "Snooze", "message": "snooze", "retryable": True, "retry_after_seconds": seconds}
+    envelope: Dict[str, Any] = {
+        "class": type(error).__name__,
+        "message": _message_of(error),
+        "retryable": getattr(error, "retryable", True) is not False,
+        "traceback": _traceback_of(error),
+    }
+    code = "MEMORY_LIMIT" if isinstance(error, MemoryError) else getattr(error, "code", None)
+    if isinstance(error, (OracleError, MemoryError)) and code:
+        envelope["code"] = code
+    wait = getattr(error, "retry_after_seconds", None)
+    if isinstance(wait, (int, float)) and 0 < wait < float("inf"):
+        envelope["retry_after_seconds"] = wait
+    return envelope
+
+
+def _message_of(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"the handler called sys.exit({error.code!r})"
+    try:
+        return str(error)[:LONGEST_TEXT] or type(error).__name__
+    except Exception:
+        return f"a {type(error).__name__} that cannot be shown"
+
+
+def _traceback_of(error: BaseException) -> str:
+    import traceback
+
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, frames))
+    except Exception:
+        return "a traceback that cannot be shown"
+    # Its end tells most.
+    return text if len(text) <= LONGEST_TEXT else "[cut] …" + text[-LONGEST_TEXT:]
+
+
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_escaped = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+def _to_json(value: Any) -> bytes:
+    """One line of JSON. NaN and infinities are refused, because they are none."""
+    try:
+        return _compact(value).encode() + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair: only an escape can carry it
+        return _escaped(value).encode() + b"\n"
+
+
+def _output_text(response: Dict[str, Any]) -> bytes:
+    try:
+        return _to_json(response)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _OutputRejected(f"The output cannot be written as JSON: {error}.") from error

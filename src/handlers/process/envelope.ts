@@ -1,0 +1,145 @@
+import { isUtf8 } from "node:buffer";
+import { OracleError } from "../../core/errors.js";
+import { type JsonValue, parseJsonText } from "../../core/json.js";
+import type { HandlerMessage, Leaving, ResponseEnvelope } from "../protocol.js";
+import { STDOUT_BYTES } from "./caps.js";
+
+type JsonObject = { [key: string]: JsonValue };
+
+/** What a line of a warm child is. */
+export type ChildLine = { response: ResponseEnvelope } | { message: HandlerMessage } | Leaving;
+
+export function readLine(bytes: Buffer): ChildLine {
+  const value = readObject(bytes);
+  if (Object.hasOwn(value, "ok")) return { response: toResponse(value) };
+  if (value.leaving === true) return { leaving: true };
+  const kind = messageKinds.find((name) => Object.hasOwn(value, name));
+  if (kind === undefined) throw breach("a line that is neither an answer nor a message");
+  const body = value[kind];
+  if (!isObject(body) || !messageRules[kind](body)) throw breach(`a ${kind} message of the wrong shape`);
+  return { message: value as HandlerMessage };
+}
+
+export function readResponse(bytes: Buffer): ResponseEnvelope {
+  return toResponse(readObject(bytes));
+}
+
+/** An answer that names an attempt must name the one that runs. */
+export function checkAttempt(response: ResponseEnvelope, attemptId: string): void {
+  if (response.attempt_id !== undefined && response.attempt_id !== attemptId) {
+    throw breach(`the answer of another attempt, ${JSON.stringify(response.attempt_id)}`);
+  }
+}
+
+export function breach(what: string): OracleError {
+  return new OracleError("HANDLER_PROTOCOL", `The handler's process broke the protocol: ${what}.`);
+}
+
+export function tooMuchOutput(): OracleError {
+  return new OracleError(
+    "OUTPUT_REJECTED",
+    `The handler's process wrote more than ${STDOUT_BYTES} bytes to stdout; keep large data as an artifact.`,
+  );
+}
+
+type KindOf<Message> = Message extends unknown ? keyof Message : never;
+type MessageKind = KindOf<HandlerMessage>;
+
+const isText = (value: unknown) => typeof value === "string";
+const isGiven = <T>(value: T | undefined, rule: (value: T) => boolean) => value === undefined || rule(value);
+
+const messageRules: Record<MessageKind, (body: JsonObject) => boolean> = {
+  progress: ({ fraction, message }) => typeof fraction === "number" && isGiven(message, isText),
+  log: ({ level, message, fields }) =>
+    ["info", "warn", "error"].includes(level as string) && isText(message) && isGiven(fields, isObject),
+  artifact: ({ id, name, media_type, json, text, base64 }) =>
+    Number.isSafeInteger(id) &&
+    isText(name) &&
+    isGiven(media_type, isText) &&
+    (json !== undefined || isText(text ?? base64)),
+  step: ({ id, name }) => Number.isSafeInteger(id) && isText(name),
+  effect: ({ id, name, outcome, ...rest }) =>
+    Number.isSafeInteger(id) &&
+    isText(name) &&
+    (outcome === undefined ? isEffect({ name, ...rest }) : outcomes.includes(outcome as string)),
+  plan: ({ id, effects }) =>
+    Number.isSafeInteger(id) &&
+    Array.isArray(effects) &&
+    effects.every((each) => isObject(each) && isEffect(each)),
+  commit: ({ name, sql, values }) => isText(name) && isText(sql) && Array.isArray(values),
+};
+const outcomes = ["confirmed", "failed", "in_doubt", "unknown"];
+
+function isEffect({ name, kind, request }: JsonObject): boolean {
+  return isText(name) && isText(kind) && request !== undefined;
+}
+
+const messageKinds = Object.keys(messageRules) as MessageKind[];
+
+function toResponse(value: JsonObject): ResponseEnvelope {
+  const { ok, attempt_id, usage, metrics } = value;
+  const shaped =
+    ok === true
+      ? Object.hasOwn(value, "result") && isGiven(usage, isObject) && isGiven(metrics, isObject)
+      : ok === false && isObject(value.error) && isError(value.error);
+  if (!shaped || !isGiven(attempt_id, isText)) throw breach("an answer of the wrong shape");
+  if (ok) return value as ResponseEnvelope;
+  const error = { class: "Error", retryable: true, ...(value.error as JsonObject) };
+  return { ...value, error } as unknown as ResponseEnvelope;
+}
+
+function isError(error: JsonObject): boolean {
+  const { message, class: name, retryable, retry_after_seconds: after, traceback, code, field } = error;
+  return (
+    isText(message) &&
+    [name, traceback, code, field].every((text) => isGiven(text, isText)) &&
+    isGiven(retryable, (value) => typeof value === "boolean") &&
+    isGiven(after, (value) => typeof value === "number")
+  );
+}
+
+function readObject(bytes: Buffer): JsonObject {
+  const value = parse(bytes);
+  if (!isObject(value)) throw breach("a document that is no object");
+  return value;
+}
+
+/** Parses strictly what may become a result; error texts and messages are cleaned where they are stored. */
+function parse(bytes: Buffer): JsonValue {
+  const text = bytes.toString("utf8");
+  try {
+    if (!isUtf8(bytes)) throw rejected("The answer is not UTF-8.");
+    return parseJsonText(text, { maxBytes: STDOUT_BYTES, maxDepth: 500 }, "answer");
+  } catch (error) {
+    const value = parseLoosely(text);
+    if (isObject(value) && Object.hasOwn(value, "ok") ? value.ok === false : value !== undefined) {
+      return value as JsonValue;
+    }
+    const { code, message, field } = error as OracleError;
+    if (value !== undefined) throw rejected(message, field);
+    throw code === "INVALID_JSON" && hasOnlyOddNumbers(text)
+      ? rejected("The answer holds NaN or Infinity, which are no JSON numbers; send null or a string.")
+      : breach(message.replace(/\.$/, ""));
+  }
+}
+
+function parseLoosely(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Python and others write NaN unless told not to: a fault of the value, not of the protocol. */
+function hasOnlyOddNumbers(text: string): boolean {
+  return parseLoosely(text.replaceAll(/-?\b(?:NaN|Infinity)\b/g, "null")) !== undefined;
+}
+
+function rejected(message: string, field?: string): OracleError {
+  return new OracleError("OUTPUT_REJECTED", message, field === undefined ? {} : { field });
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

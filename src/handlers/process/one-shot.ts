@@ -1,0 +1,60 @@
+import type { JsonValue } from "../../core/json.js";
+import { fromErrorEnvelope, type ResponseEnvelope } from "../protocol.js";
+import { AttemptLog } from "./attempt-log.js";
+import { BoundedBytes } from "./bytes.js";
+import { LINGER_MS, STDOUT_BYTES } from "./caps.js";
+import type { Ending } from "./child.js";
+import { describe, endedWithoutAnswer, ranOutOfCpu } from "./ending.js";
+import { breach, checkAttempt, readResponse, tooMuchOutput } from "./envelope.js";
+import type { Launcher } from "./launcher.js";
+import { onAbort, type Task } from "./task.js";
+
+/** One child for one attempt: a document in, a document out, and the exit code must agree with it. */
+export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonValue> {
+  const { definition, context, request } = task;
+  const output = new BoundedBytes(STDOUT_BYTES);
+  const log = new AttemptLog();
+  let lingering: NodeJS.Timeout | undefined;
+  const child = launcher.start(definition, {
+    output: (chunk) => {
+      if (!output.append(chunk)) child.fail(tooMuchOutput());
+    },
+    outputEnd: () => {
+      lingering = setTimeout(() => child.fail(breach("it closed stdout and did not end")), LINGER_MS);
+    },
+    log: (chunk) => log.append(chunk),
+  });
+  const unwatch = launcher.watchMemory(child, definition);
+  const deafen = onAbort(context.signal, () => child.stop());
+  child.closeInput(request);
+  const ending = await child.ended;
+  clearTimeout(lingering);
+  unwatch();
+  deafen();
+  await log.keep(context);
+  if (child.failure) throw child.failure;
+  return judge(task, ending, output.take(), log);
+}
+
+function judge(task: Task, ending: Ending, output: Buffer, log: AttemptLog): JsonValue {
+  const { definition, context, lease } = task;
+  const succeeded = ending.code === 0;
+  const response = readAnswer(output, succeeded);
+  if (response) checkAttempt(response, lease.attemptId);
+  if (response?.ok === false) throw fromErrorEnvelope(response.error);
+  if (response && succeeded) return response.result;
+  if (context.signal.aborted) throw context.signal.reason;
+  if (!response || ranOutOfCpu(definition, ending)) throw endedWithoutAnswer(definition, ending, log);
+  throw breach(`it answered with success, but ${describe(ending)}`);
+}
+
+/** Of a process that failed, a broken answer is no news: how it ended says more. */
+function readAnswer(output: Buffer, succeeded: boolean): ResponseEnvelope | undefined {
+  if (output.toString("latin1").trim() === "") return undefined;
+  try {
+    return readResponse(output);
+  } catch (error) {
+    if (succeeded) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,111 @@
+import type { JsonValue } from "../core/json.js";
+import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
+import { runEffect, runStep, toEffectRequest } from "./effects.js";
+import {
+  type ArtifactContent,
+  fromCancel,
+  fromErrorEnvelope,
+  type HandlerMessage,
+  type RequestEnvelope,
+  type WorkerMessage,
+} from "./protocol.js";
+import { remoteRecorder } from "./remote-recorder.js";
+
+/** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
+export class RemoteContext {
+  private readonly controller = new AbortController();
+  private readonly calls = new Map<number, { resolve(value: JsonValue): void; reject(error: Error): void }>();
+  private lastCall = 0;
+
+  constructor(
+    private readonly request: RequestEnvelope,
+    private readonly send: (message: HandlerMessage) => void,
+  ) {}
+
+  /** What the worker says to this attempt. */
+  hear(message: WorkerMessage): void {
+    if ("cancel" in message) {
+      this.controller.abort(fromCancel(message.cancel.reason));
+      return;
+    }
+    const call = this.calls.get(message.reply);
+    this.calls.delete(message.reply);
+    if (message.ok) call?.resolve(message.value);
+    else call?.reject(fromErrorEnvelope(message.error));
+  }
+
+  context(): JobContext<unknown> {
+    const { request, send } = this;
+    const { steps, effects } = remoteRecorder((message) => this.call(message), send);
+    const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
+      send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
+    return {
+      input: request.input,
+      job: {
+        id: request.job_id,
+        type: request.job_type,
+        tenantId: request.tenant_id,
+        queue: request.queue,
+        idempotencyKey: request.idempotency_key,
+        attemptId: request.attempt_id,
+        attemptNo: request.attempt_no,
+        deadline: request.deadline === null ? null : new Date(request.deadline),
+      },
+      signal: this.controller.signal,
+      log: { info: log("info"), warn: log("warn"), error: log("error") },
+      progress: (fraction, message, details) =>
+        send({
+          progress: {
+            fraction,
+            ...(message === undefined ? {} : { message }),
+            ...(details === undefined ? {} : { details }),
+          },
+        }),
+      artifact: async (name, content, options) => {
+        const sent = await toContent(content);
+        const kept = await this.call((id) => ({
+          artifact: {
+            id,
+            name,
+            ...(options?.mediaType === undefined ? {} : { media_type: options.mediaType }),
+            ...sent,
+          },
+        }));
+        return kept as unknown as ArtifactRef;
+      },
+      step: (name, fn) => runStep(steps, name, fn),
+      effect: (options, fn) => runEffect(effects, options, fn, () => this.controller.signal),
+      plan: async (planned) => effects.plan(planned.map(toEffectRequest)),
+      onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
+      snooze(seconds) {
+        throw new Snooze(seconds);
+      },
+    };
+  }
+
+  private call(message: (id: number) => HandlerMessage): Promise<JsonValue> {
+    const id = ++this.lastCall;
+    return new Promise((resolve, reject) => {
+      this.calls.set(id, { resolve, reject });
+      this.send(message(id));
+    });
+  }
+}
+
+/** A line in a log is not worth a failed job: fields that are no JSON are written as text. */
+function toFields(fields: Record<string, unknown>): Record<string, JsonValue> {
+  try {
+    JSON.stringify(fields);
+    return fields as Record<string, JsonValue>;
+  } catch {
+    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+  }
+}
+
+async function toContent(content: ArtifactSource): Promise<ArtifactContent> {
+  if (content instanceof Uint8Array) return { base64: Buffer.from(content).toString("base64") };
+  if (!isStream(content)) return { json: content };
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  return { base64: Buffer.concat(chunks).toString("base64") };
+}

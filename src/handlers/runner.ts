@@ -1,0 +1,23 @@
+import type { Lease } from "../core/job.js";
+import type { JobContext, JobDefinition } from "./define.js";
+import type { Recorder } from "./recorder.js";
+
+/** One attempt as a runner sees it. */
+export interface Run {
+  lease: Lease;
+  definition: JobDefinition;
+  /** For a handler in this process; for one elsewhere, what its messages are served with. */
+  context: JobContext<unknown>;
+  /** Behind the context's steps and effects. */
+  recorder: Recorder;
+}
+
+/**
+ * A place where handlers run. `run` resolves with the output, checked against the type's schema, or rejects with
+ * what the handler threw. When the context's signal aborts, a runner ends the handler by force if it must: it
+ * settles its promise only when nothing of the attempt is left running.
+ */
+export interface Runner {
+  run(run: Run): Promise<unknown>;
+  close(): Promise<void>;
+}

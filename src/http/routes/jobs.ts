@@ -1,0 +1,74 @@
+import { OracleError } from "../../core/errors.js";
+import { type Enqueued, enqueue, type NewJob } from "../../store/enqueue.js";
+import { checkFork } from "../../store/fork.js";
+import { list } from "../../store/list.js";
+import { getAttempts, requireJob } from "../../store/read.js";
+import { takeOverSteps } from "../../store/steps.js";
+import { likeness } from "../../submit.js";
+import type { Handlers, Services } from "../call.js";
+import { fromCursor, toCursor, uuidShape } from "../cursor.js";
+import { toFilter } from "../filter.js";
+import { idempotencyKey, toOptions } from "../submission.js";
+import { jobJson, jobWithInputJson } from "../to-json.js";
+import type { EnqueuedJson } from "../types.js";
+
+/** How long a list is searched before a short page is given. */
+const SEARCH_MS = 60;
+
+export function jobRoutes(services: Services): Handlers<"enqueueJob" | "listJobs" | "getJob" | "replayJob"> {
+  const { oracle, db } = services;
+  /** Stores one job for its tenant and says what became of it. A replay may take over steps. */
+  const submit = (row: NewJob, fromStep?: string): Promise<EnqueuedJson> =>
+    db.asTenant(row.tenantId, async (own) => {
+      if (fromStep !== undefined) await checkFork(own, row.replayOf ?? "", fromStep);
+      const [stored] = await enqueue(own, [row]);
+      const { jobId, created, joined } = stored as Enqueued;
+      if (fromStep !== undefined) await takeOverSteps(own, jobId, fromStep);
+      const state = created ? "PENDING" : (await requireJob(own, jobId)).state;
+      return { job_id: jobId, tenant_id: row.tenantId, type: row.type, state, created, joined };
+    });
+  return {
+    async enqueueJob({ body, tenant = "default", request, reply }) {
+      const key = idempotencyKey(request.headers["idempotency-key"]);
+      const answer = await submit(await oracle.prepare(body.type, body.input, toOptions(body, tenant, key)));
+      reply.code(answer.created ? 201 : 200);
+      return answer;
+    },
+
+    async replayJob({ params: { id = "" }, body, within, reply }) {
+      const { input, from_step: step } = body;
+      if (input !== undefined && step !== undefined) {
+        const message = "A replay from a step has the old job's input: give one or the other.";
+        throw new OracleError("INVALID_ARGUMENT", message, { field: "$.input" });
+      }
+      const old = await within((own) => requireJob(own, id));
+      const row = await oracle.prepare(old.type, input === undefined ? old.input : input, likeness(old));
+      const answer = await submit(row, step);
+      reply.code(201);
+      return answer;
+    },
+
+    async listJobs({ query, tenant, within }) {
+      const { cursor, limit } = query;
+      const after = cursor === undefined ? undefined : fromCursor(cursor, uuidShape)[0];
+      const filter = toFilter(query, tenant);
+      const { items, next } = await within((own) =>
+        list(own, { ...filter, after, limit, withinMs: SEARCH_MS }),
+      );
+      return {
+        items: items.map(jobJson),
+        next: next === null ? null : toCursor([next]),
+        searched_until: next !== null && items.length < limit ? momentOf(next) : null,
+      };
+    },
+
+    async getJob({ params: { id = "" }, within }) {
+      return within(async (own) => jobWithInputJson(await requireJob(own, id), await getAttempts(own, id)));
+    },
+  };
+}
+
+/** The moment in a version 7 UUID. */
+function momentOf(jobId: string): string {
+  return new Date(Number.parseInt(jobId.replaceAll("-", "").slice(0, 12), 16)).toISOString();
+}

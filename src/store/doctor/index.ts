@@ -1,0 +1,27 @@
+import { OracleError } from "../../core/errors.js";
+import type { Check, Finding, Patient, Symptom } from "./check.js";
+import { functions } from "./functions.js";
+import { jobTypes } from "./job-types.js";
+import { migrations } from "./migrations.js";
+import { roles } from "./roles.js";
+import { rowSecurity } from "./row-security.js";
+import { server } from "./server.js";
+import { tenantLogins } from "./tenant-logins.js";
+
+/** In the order of the report. A new check is a file beside these and a name here. */
+const checks: Check[] = [server, migrations, roles, tenantLogins, rowSecurity, functions, jobTypes];
+
+/** What is wrong with an installation, or will be. A check that cannot be made is a finding too. */
+export async function examine(patient: Patient): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const check of checks) {
+    const found = await check.examine(patient).catch((error: unknown) => {
+      if (!(error instanceof OracleError)) throw error;
+      return [{ level: "fail", message: error.message, fix: null } satisfies Symptom];
+    });
+    findings.push(...found.map((finding) => ({ check: check.name, ...finding })));
+    // The others ask for tables that are not there yet.
+    if (check === migrations && found.some(({ level }) => level === "fail")) break;
+  }
+  return findings;
+}

@@ -1,0 +1,33 @@
+import type { Lease, Outcome, Success } from "../core/job.js";
+import { type Database, type SqlClient, statement } from "./database.js";
+
+/** An attempt and how it ended. */
+export interface Settlement {
+  lease: Pick<Lease, "jobId" | "attemptId" | "attemptNo">;
+  outcome: Outcome;
+}
+
+// 005_lease_functions.sql: fences the jobs, stores the results and closes the attempts.
+const settleAll = statement<{ attempt_id: string }>(
+  "settle-succeeded",
+  `SELECT attempt_id FROM {schema}.settle_succeeded($1, $2, $3, $4, $5, $6, $7) AS attempt_id`,
+);
+
+/** Completes jobs; returns the attempts that did. */
+export async function settleSucceeded(
+  db: Database,
+  settlements: (Settlement & { outcome: Success })[],
+  finishedClaims: string[] = [],
+  client?: SqlClient,
+): Promise<string[]> {
+  const values = [
+    settlements.map(({ lease }) => lease.jobId),
+    settlements.map(({ lease }) => lease.attemptId),
+    settlements.map(({ outcome }) => outcome.resultText),
+    settlements.map(({ outcome }) => outcome.contentHash),
+    settlements.map(({ outcome }) => outcome.handlerVersion ?? null),
+    settlements.map(({ outcome }) => outcome.recorded ?? false),
+    finishedClaims,
+  ];
+  return (await db.query(settleAll, values, client)).map((row) => row.attempt_id);
+}

@@ -1,0 +1,115 @@
+import type { DispatchEvents, Dispatcher, Listening } from "../core/dispatch.js";
+import type { WorkerEventListener } from "../core/events.js";
+import type { Database } from "../store/database.js";
+import { markAnnounced, putBackAnnouncement, relayOutbox } from "../store/outbox.js";
+
+export interface DispatchOptions {
+  workerId: string;
+  queues: string[];
+  emit: WorkerEventListener;
+}
+
+interface DispatchHooks {
+  /** How many more jobs may be taken. */
+  room(): number;
+  /** A search of the database that may take all the room there is. */
+  search(): Promise<void> | undefined;
+  /** Tries to win the job's lease and to run it. */
+  run(jobId: string): Promise<unknown>;
+  /** Messages stopped flowing: the database's own wake-ups are all there is. */
+  onAway(): void;
+}
+
+/** How often the database is searched for jobs that no message spoke of, while messages flow. */
+const BACKSTOP_MS = 5_000;
+
+/**
+ * A worker's part in carrying wake-ups by messages: it relays the outbox, takes messages while there is room, and
+ * says whether the database must be searched instead.
+ */
+export class Dispatch {
+  private listening: Listening | undefined;
+  private away = true;
+  /** Jobs whose leases are being asked for. */
+  entering = 0;
+  private relaying = false;
+  private relayAgain = false;
+  private searchedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly db: Database,
+    private readonly dispatcher: Dispatcher,
+    private readonly options: DispatchOptions,
+    private readonly hooks: DispatchHooks,
+  ) {}
+
+  async start(): Promise<void> {
+    const { queues, workerId, emit } = this.options;
+    await markAnnounced(this.db, queues);
+    this.away = false;
+    const events: DispatchEvents = {
+      onMessage: (jobId) => this.take(jobId),
+      onLost: (why) => {
+        this.away = true;
+        emit({ event: "dispatch.lost", workerId, why });
+        this.hooks.onAway();
+      },
+      onRestored: () => {
+        this.away = false;
+        emit({ event: "dispatch.restored", workerId });
+        void this.relay();
+      },
+    };
+    this.listening = await this.dispatcher.listen(queues, events);
+    void this.relay();
+  }
+
+  /** Messages flow, so the database need not be searched, unless the last search is long ago. */
+  get suffices(): boolean {
+    return !this.away && performance.now() - this.searchedAt < BACKSTOP_MS;
+  }
+
+  searched(): void {
+    this.searchedAt = performance.now();
+  }
+
+  /** There is room again: take messages that were left to other workers. */
+  resume(): void {
+    this.listening?.resume();
+  }
+
+  /** Announces what the outbox holds. One round at a time; a call during one leads to another. */
+  async relay(): Promise<void> {
+    if (this.relaying || this.away) {
+      this.relayAgain = true;
+      return;
+    }
+    this.relaying = true;
+    try {
+      do {
+        this.relayAgain = false;
+      } while ((await relayOutbox(this.db, (jobs) => this.dispatcher.announce(jobs))) || this.relayAgain);
+    } catch {
+      // Rows stay where they are until the broker or the database is back; polling finds their jobs meanwhile.
+    }
+    this.relaying = false;
+  }
+
+  async stop(): Promise<void> {
+    await this.listening?.stop();
+  }
+
+  /** A message is done with as soon as the lease is won or lost; what follows is the lease's business. */
+  private async take(jobId: string): Promise<void> {
+    await this.hooks.search();
+    if (this.entering >= this.hooks.room()) {
+      this.listening?.pause();
+      await putBackAnnouncement(this.db, jobId).catch(() => {});
+      return;
+    }
+    this.entering++;
+    // A database that does not answer now: polling finds the job when it does.
+    await this.hooks.run(jobId).catch(() => {});
+    this.entering--;
+  }
+}

@@ -1,0 +1,38 @@
+import { defineJob } from "oracle-worker";
+import { z } from "zod";
+
+/** The same handler in a thread and in a process: what a child may ask of its worker. */
+async function run({ input, step, effect, plan, onCommit, job }) {
+  const drawn = await step("draw", () => ({ attempt: job.attemptNo }));
+  const mail = { key: "mail", kind: input.kind ?? "idempotent", request: { to: "ada" } };
+  if (input.how === "plans") await plan([mail]);
+  const sent = await effect(mail, ({ idempotencyKey }) => {
+    if (input.how === "dies" && job.attemptNo === 1) process.kill(process.pid, "SIGKILL");
+    return { idempotencyKey, attempt: job.attemptNo };
+  });
+  if (input.how === "commits") onCommit("note", "INSERT INTO public.notes VALUES ($1)", [job.type]);
+  if (input.how === "commits twice") for (const sql of ["SELECT 1", "SELECT 2"]) onCommit("note", sql);
+  if (input.how === "fails once" && job.attemptNo === 1) throw new Error("once more");
+  return { drawn, sent };
+}
+
+const shape = {
+  input: z.any(),
+  output: z.any(),
+  backoff: { kind: "fixed", baseSeconds: 0.02 },
+  run,
+};
+export const thread = defineJob({ ...shape, type: "thread", isolation: "thread" });
+export const child = defineJob({ ...shape, type: "process", isolation: "process", warm: 1 });
+export const threadPlan = defineJob({
+  ...shape,
+  type: "thread plan",
+  isolation: "thread",
+  approve: "person",
+});
+export const childPlan = defineJob({
+  ...shape,
+  type: "process plan",
+  isolation: "process",
+  approve: "person",
+});

@@ -1,0 +1,32 @@
+import os
+import signal
+
+from oracle_worker import job, run
+
+
+@job("python plan")
+@job("python")
+def act(ctx, input):
+    how = input["how"]
+    drawn = ctx.step("draw", lambda: {"attempt": ctx.attempt_no})
+    mail = {"name": "mail", "kind": input.get("kind", "idempotent"), "request": {"to": "ada"}}
+    if how == "plans":
+        ctx.plan([mail])
+
+    def send(key):
+        if how == "dies" and ctx.attempt_no == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"idempotencyKey": key, "attempt": ctx.attempt_no}
+
+    sent = ctx.effect(mail["name"], mail["kind"], mail["request"], send)
+    if how == "commits":
+        ctx.on_commit("note", "INSERT INTO public.notes VALUES ($1)", [ctx.job_type])
+    if how == "commits twice":
+        for sql in ("SELECT 1", "SELECT 2"):
+            ctx.on_commit("note", sql)
+    if how == "fails once" and ctx.attempt_no == 1:
+        raise ValueError("once more")
+    return {"drawn": drawn, "sent": sent}
+
+
+run()
