@@ -5,7 +5,7 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/slow/**", "test/web/**", "**/node_modules/**"],
     globalSetup: ["test/support/server.ts"],
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     // A poll waits for a condition; how long that takes on a busy machine is not its question.
     expect: { poll: { timeout: 20_000 } },

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { OracleError } from "./core/errors.js";
 import type { JobLog, WorkerEventListener } from "./core/events.js";
@@ -10,6 +9,7 @@ import type { Oracle } from "./oracle.js";
 import type { Database } from "./store/database.js";
 import { version } from "./version.js";
 import { ActivityRecorder } from "./worker/activity.js";
+import { uniqueWorkerId } from "./worker/id.js";
 import { ArtifactKeeper } from "./worker/keep-artifact.js";
 import { Records } from "./worker/records.js";
 import { Reporter } from "./worker/reporter.js";
@@ -113,9 +113,4 @@ function openReporter(database: Database, workerId: string, emit: WorkerEventLis
     (error) => emit({ event: "database.trouble", workerId, during, error }),
     () => emit({ event: "database.recovered", workerId, during }),
   );
-}
-
-/** One id per process: a host-and-pid pair repeats, and a supervisor frees leases by this name. */
-export function uniqueWorkerId(name = hostname()): string {
-  return `${name}.${randomBytes(4).toString("hex")}`;
 }

@@ -8,7 +8,7 @@ const db = useTestDatabase();
 const server = useServer(db);
 
 async function bulk(
-  body: BodyInit,
+  body: NonNullable<RequestInit["body"]>,
   token: string,
   query = "",
 ): Promise<{ status: number; answers: BulkAnswer[] }> {

@@ -110,9 +110,12 @@ describe("a job's events", () => {
     const worker = await db.worker({ jobs: [story], queues: ["reset"] });
     const api = await server.client("viewer");
     const job = await db.oracle.enqueue(story, { lines: 1, gates: ["reset-a"] }, { queue: "reset" });
-    const reading = read(api.followJob(job.id));
-    await until("the first attempt's log", async () => (await db.oracle.logs(job.id)).length > 0);
-    await until("its gate", async () => gates.has("reset-a/1"));
+    let followed = false;
+    const reading = read(api.followJob(job.id), (event) => {
+      followed ||= isLog("reset-a 1")(event);
+      return event.event === "end";
+    });
+    await until("the follower to see the first attempt's log", async () => followed);
     await expireLease(db, job.id);
     await open("reset-a/2");
     const events = await reading;

@@ -4,7 +4,6 @@ import type { Command } from "commander";
 import { DEFAULT_PORT } from "../http/listen.js";
 import { createLogger } from "../observe/log.js";
 import type { Oracle } from "../oracle.js";
-import { startDevHttp } from "./dev-http.js";
 import { withOracle } from "./open.js";
 import { parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
@@ -55,6 +54,7 @@ async function dev(command: Command): Promise<void> {
         greeted = true;
       },
     });
+    const { startDevHttp } = await import("./dev-http.js"); // see serve
     const http = await startDevHttp({ oracle, logger, port, supervisor });
     if (http.moved) say(`port ${DEFAULT_PORT} is taken, so another one it is`);
     say(`✓ API and dashboard at ${http.url}`);

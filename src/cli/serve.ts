@@ -3,7 +3,6 @@ import type { Command } from "commander";
 import { DEFAULT_HOST, DEFAULT_PORT } from "../http/listen.js";
 import { createLogger } from "../observe/log.js";
 import { examples } from "./command.js";
-import { startHttp } from "./http.js";
 import { withOracle } from "./open.js";
 import { parseText, parseWholeNumber } from "./parse.js";
 
@@ -31,6 +30,8 @@ async function serve(command: Command): Promise<void> {
   const { host, port } = command.optsWithGlobals<ServeFlags>();
   await withOracle(command, { patienceMs: 30_000 }, async (oracle) => {
     const logger = createLogger(oracle.settings.LOG_LEVEL);
+    // Loaded where it is needed: every other command starts without it, in half the time.
+    const { startHttp } = await import("./http.js");
     const http = await startHttp({ oracle, logger, address: { host, port } });
     process.stdout.write(`✓ API and dashboard at ${http.url}\n`);
     const told = new AbortController();

@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import type { SettingName, Settings } from "../core/settings.js";
-import { uniqueWorkerId } from "../create-worker.js";
 import type { Logger } from "../observe/log.js";
 import type { Oracle } from "../oracle.js";
+import { uniqueWorkerId } from "../worker/id.js";
 import { Supervisor } from "../worker/supervisor.js";
 import type { ChildOrders } from "./work-child.js";
 

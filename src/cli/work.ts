@@ -3,7 +3,6 @@ import { createLogger } from "../observe/log.js";
 import { withOracle } from "./open.js";
 import { parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
-import { serveHealth } from "./worker-health.js";
 
 interface WorkFlags {
   handlers?: string;
@@ -44,6 +43,7 @@ async function work(command: Command): Promise<void> {
       drain: flags.drain ?? false,
     });
     const off = onSignals(() => supervisor.stop());
+    const { serveHealth } = await import("./worker-health.js"); // see serve
     const stopHealth = await serveHealth(supervisor, oracle.db, oracle.settings);
     process.exitCode = await supervisor.run();
     await stopHealth();

@@ -81,7 +81,7 @@ export class TestDatabase {
 export async function until<T>(
   what: string,
   check: () => Promise<T | undefined | false>,
-  ms = 10_000,
+  ms = 30_000,
 ): Promise<T> {
   const endsAt = Date.now() + ms;
   for (;;) {
