@@ -396,14 +396,22 @@ describe("trouble", () => {
     const queue = newQueue();
     const events: WorkerEvent[] = [];
     const worker = await db.worker({ jobs: [nap], queues: [queue], onEvent: (event) => events.push(event) });
-    const jobs = await db.oracle.enqueueMany(nap, [{ ms: 300 }, { ms: 320 }], { queue });
-    await until(
-      "both to run",
-      async () => (await db.oracle.list({ queue, state: "RUNNING" })).items.length === 2,
-    );
-    await db.sql(
-      "BEGIN; LOCK TABLE oracle.results IN EXCLUSIVE MODE; SELECT pg_sleep(0.5); SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%settle_succeeded%' AND datname = current_database() AND pid <> pg_backend_pid(); COMMIT",
-    );
+    const cut = db.sql(`BEGIN; LOCK TABLE oracle.results IN EXCLUSIVE MODE;
+      DO $$ BEGIN LOOP
+        PERFORM pg_stat_clear_snapshot();
+        PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%settle_succeeded%' AND datname = current_database();
+        EXIT WHEN FOUND;
+        PERFORM pg_sleep(0.01);
+      END LOOP; END $$; COMMIT`);
+    await until("the lock", async () => {
+      const held = await db.sql(
+        "SELECT FROM pg_locks WHERE relation = 'oracle.results'::regclass AND granted",
+      );
+      return held.length > 0;
+    });
+    const jobs = await db.oracle.enqueueMany(nap, [{ ms: 1 }, { ms: 20 }], { queue });
+    await cut;
     await worker.drained();
     for (const job of jobs) expect(await attemptsOf(job.id)).toEqual(["SUCCEEDED"]);
     expect(events.map(({ event }) => event)).toContain("database.trouble");

@@ -4,12 +4,14 @@ import { bullmqPostgres } from "./bullmq-postgres.ts";
 import { bullmqRedis, bullmqRedisAof } from "./bullmq-redis.ts";
 import { dbos } from "./dbos.ts";
 import { graphileWorker } from "./graphile-worker.ts";
+import { oraclePython } from "./oracle-python.ts";
 import { oracleWorker } from "./oracle-worker.ts";
 import { pgBoss } from "./pg-boss.ts";
 import { rq, rqSimple } from "./rq.ts";
 
 export const contestants: Contestant[] = [
   oracleWorker,
+  ...oraclePython,
   graphileWorker,
   pgBoss,
   bullmqPostgres,

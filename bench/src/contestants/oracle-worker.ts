@@ -21,7 +21,8 @@ import { ask, pollUntil } from "./support.ts";
 const TYPE = "bench";
 /** Timeout of the bench jobs: longer than any sleeping job of the in-flight workload. */
 const TIMEOUT_SECONDS = 600;
-const NOTHING_LEFT = "select not exists (select 1 from oracle.jobs where completed_at is null) as value";
+export const NOTHING_LEFT =
+  "select not exists (select 1 from oracle.jobs where completed_at is null) as value";
 const STEP_COUNT_SQL = "select count(*)::int as value from oracle.steps";
 
 export const oracleWorker: Contestant = {
