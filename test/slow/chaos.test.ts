@@ -24,17 +24,22 @@ function startSupervisor(): Running {
   );
 }
 
-/** Kills a random worker process every now and then, every tenth time its supervisor too. */
-async function disturb(supervisors: Running[], over: () => boolean): Promise<number> {
+/**
+ * Kills a random worker process every now and then, every tenth time its supervisor too. Between two kills something
+ * must have been finished: on a slow machine processes would be killed faster than they can start.
+ */
+async function disturb(supervisors: Running[], finished: () => number): Promise<number> {
   let kills = 0;
-  while (!over()) {
+  for (let before = 0; finished() < JOBS; ) {
     await sleep(150 + Math.random() * 300);
+    if (finished() === before) continue;
     const index = Math.floor(Math.random() * supervisors.length);
     const victim = supervisors[index] as Running;
     const children = victim.children();
     const child = children[Math.floor(Math.random() * children.length)];
     if (child === undefined) continue;
     kills++;
+    before = finished();
     const withSupervisor = kills % 10 === 0;
     if (withSupervisor) victim.process.kill("SIGKILL");
     process.kill(child, "SIGKILL");
@@ -49,12 +54,13 @@ it("gives every job one result and accounts for every attempt", async () => {
     await db.oracle.enqueueMany("quick", inputs, { queue, maxAttempts: 1000 });
   }
   const supervisors = Array.from({ length: SUPERVISORS }, startSupervisor);
-  let over = false;
-  const disturbance = disturb(supervisors, () => over);
-  const finished = async () =>
-    (await db.sql("SELECT count(*)::int AS n FROM oracle.results"))[0]?.n as number;
-  while ((await finished()) < JOBS) await sleep(500);
-  over = true;
+  let finished = 0;
+  const disturbance = disturb(supervisors, () => finished);
+  while (finished < JOBS) {
+    const [row] = await db.sql("SELECT count(*)::int AS n FROM oracle.results");
+    finished = row?.n as number;
+    await sleep(100);
+  }
   const kills = await disturbance;
   await sleep(1000);
   for (const { process } of supervisors) process.kill("SIGTERM");
