@@ -2,10 +2,9 @@ import { readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createJiti } from "jiti";
+import type { Jiti } from "jiti";
 import { OracleError } from "../core/errors.js";
 import { isJobDefinition, type JobDefinition } from "./define.js";
-import { readManifest } from "./manifest.js";
 
 const modulePattern = /\.(?:ts|mts|js|mjs)$/;
 const manifestPattern = /\.json$/;
@@ -23,7 +22,7 @@ export async function loadHandlers(path: string): Promise<JobDefinition[]> {
   if (!stats) throw invalid(`${path} does not exist`);
   const found = new Set<JobDefinition>();
   for (const file of stats.isDirectory() ? filesIn(absolute) : [absolute]) {
-    const definitions = manifestPattern.test(file) ? readManifest(file) : await loadModule(file);
+    const definitions = await (manifestPattern.test(file) ? loadManifest(file) : loadModule(file));
     // A folder may hold JSON of any kind; a file that was named must be a manifest.
     if (!definitions && file === absolute) throw invalid(`${path} is no manifest: it has no list "jobs"`);
     for (const definition of definitions ?? []) found.add(definition);
@@ -32,9 +31,16 @@ export async function loadHandlers(path: string): Promise<JobDefinition[]> {
   throw invalid(`${path} defines no job: it must be, or hold, ${kinds}`);
 }
 
+// What each kind needs is loaded with the first of its kind: a worker's start is time without work.
+
+async function loadManifest(file: string): Promise<JobDefinition[] | undefined> {
+  const { readManifest } = await import("./manifest.js");
+  return readManifest(file);
+}
+
 async function loadModule(file: string): Promise<JobDefinition[]> {
   if (!modulePattern.test(file)) throw invalid(`${file} is not ${kinds}`);
-  const exported = await importer(file)
+  const exported = await (await importer(file))
     .import<Record<string, unknown>>(file)
     .catch((error: unknown) => {
       throw invalid(
@@ -54,7 +60,8 @@ function filesIn(folder: string): string[] {
 }
 
 /** A handlers file may lie anywhere, also where neither this package nor a schema library is installed. */
-function importer(file: string): ReturnType<typeof createJiti> {
+async function importer(file: string): Promise<Jiti> {
+  const { createJiti } = await import("jiti");
   const alias: Record<string, string> = {
     "oracle-worker": fileURLToPath(new URL("../index.js", import.meta.url)),
   };
