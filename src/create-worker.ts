@@ -7,6 +7,7 @@ import { Registry } from "./handlers/registry.js";
 import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
 import type { Database } from "./store/database.js";
+import { checkQueueName } from "./store/queues.js";
 import { version } from "./version.js";
 import { ActivityRecorder } from "./worker/activity.js";
 import { uniqueWorkerId } from "./worker/id.js";
@@ -42,12 +43,7 @@ export interface CreateWorkerOptions {
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
   const { settings } = oracle;
   const { journal } = options;
-  const strangers = options.jobs.filter((job) => !isJobDefinition(job));
-  if (strangers.length > 0) {
-    throw new OracleError("INVALID_ARGUMENT", "createWorker: jobs must hold values made with defineJob.", {
-      field: "jobs",
-    });
-  }
+  checkOptions(options);
   await oracle.check();
   const registry = new Registry(options.jobs);
   const workerId = options.workerId ?? uniqueWorkerId(settings.WORKER_ID);
@@ -114,3 +110,26 @@ function openReporter(database: Database, workerId: string, emit: WorkerEventLis
     () => emit({ event: "database.recovered", workerId, during }),
   );
 }
+
+function checkOptions({ jobs, queues, onEvent, ...numbers }: CreateWorkerOptions): void {
+  const check = (field: string, right: boolean, what: string) => {
+    if (right) return;
+    throw new OracleError("INVALID_ARGUMENT", `createWorker: ${field} must be ${what}.`, { field });
+  };
+  const between = (field: "concurrency" | Seconds, least: number, most: number) => {
+    const value = numbers[field];
+    const right = value === undefined || (typeof value === "number" && value >= least && value <= most);
+    check(field, right, `a number from ${least} to ${most}`);
+  };
+  check("jobs", Array.isArray(jobs) && jobs.every(isJobDefinition), "a list of values made with defineJob");
+  check("queues", queues === undefined || Array.isArray(queues), "a list of names");
+  for (const queue of queues ?? []) checkQueueName(queue);
+  check("onEvent", onEvent === undefined || typeof onEvent === "function", "a function");
+  check("concurrency", Number.isInteger(numbers.concurrency ?? 1), "a whole number");
+  between("concurrency", 1, 100_000);
+  between("leaseSeconds", 0.2, 86_400);
+  between("pollSeconds", 0.01, 3600);
+  between("shutdownGraceSeconds", 0, 86_400);
+}
+
+type Seconds = "leaseSeconds" | "pollSeconds" | "shutdownGraceSeconds";

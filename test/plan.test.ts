@@ -1,5 +1,7 @@
+import { defineJob } from "oracle-worker";
 import { describe, expect, it } from "vitest";
-import { useTestDatabase } from "./support/oracle.js";
+import { z } from "zod";
+import { until, useTestDatabase } from "./support/oracle.js";
 import { rested, startHandler } from "./support/run.js";
 
 const db = useTestDatabase();
@@ -222,6 +224,11 @@ describe("SQL that commits with the result", () => {
     ["SELECT 1; SELECT 2", /multiple commands/],
     ["UPDATE oracle.results SET result_payload = '2'", /never changes|permission denied/],
     ["", /no SQL/],
+    ["COPY public.orders FROM STDIN", /COPY/],
+    [
+      "SELECT FROM public.nowhere",
+      /^A statement given to onCommit failed: odd: relation "public.nowhere" does not exist\.$/,
+    ],
   ])("refuses %j", async (sql, message) => {
     const {
       id,
@@ -240,6 +247,44 @@ describe("SQL that commits with the result", () => {
     expect(job.error?.message).toMatch(message);
     expect(await db.oracle.result(id)).toBeUndefined();
     await stop();
+  });
+
+  it("that waits holds up no job beside it, and fails when it has waited too long", async () => {
+    const queue = "commit-waits";
+    const anything = z.any();
+    const waiting = defineJob({
+      type: "waiting",
+      input: anything,
+      output: anything,
+      run({ onCommit, job }) {
+        onCommit("lock", "SELECT pg_advisory_xact_lock(4711)");
+        if (job.attemptNo === 1) onCommit("hurry", "SELECT set_config('statement_timeout', '50', true)");
+        if (job.attemptNo === 1) onCommit("sleep", "SELECT pg_sleep(30)");
+        return "waited";
+      },
+      backoff: { kind: "fixed", baseSeconds: 0.01 },
+    });
+    const plain = defineJob({ type: "plain", input: anything, output: anything, run: () => "done" });
+    const worker = await db.worker({ jobs: [waiting, plain], queues: [queue] });
+    const slow = await db.oracle.db.transaction(async (client) => {
+      await client.query({ text: "SELECT pg_advisory_xact_lock(4711)" });
+      const slow = await db.oracle.enqueue(waiting, {}, { queue });
+      await until("it to wait", async () => {
+        const waits = await db.sql("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+        return waits.length > 0;
+      });
+      const beside = await db.oracle.enqueue(plain, {}, { queue });
+      expect(await beside.result({ timeoutSeconds: 15 })).toBe("done");
+      expect(await slow.state()).toBe("RUNNING");
+      return slow;
+    });
+    expect(await slow.result({ timeoutSeconds: 30 })).toBe("waited");
+    const [first] = await db.oracle.attempts(slow.id);
+    expect(first).toMatchObject({
+      cause: "COMMIT_FAILED",
+      error: { message: expect.stringMatching(/^.*sleep: .*timeout/) },
+    });
+    await worker.stop();
   });
 
   it("does not happen for an attempt that has lost its job", async () => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { defineJob } from "oracle-worker";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -143,18 +144,22 @@ describe("a step", () => {
 });
 
 describe("a large value", () => {
-  it("is kept as an artifact, and read from there by a retry", async () => {
-    const large = { text: "long ".repeat(300_000), n: 1.5 };
+  it.each([
+    ["an object", { text: "long ".repeat(300_000), n: 1.5 }],
+    ["a text", "long ".repeat(3000)],
+    ["a text that is JSON", JSON.stringify({ answer: "long ".repeat(3000) })],
+  ])("that is %s is kept as an artifact, and read from there by a retry", async (_kind, large) => {
     let calls = 0;
-    const { id, job } = await runToEnd(async ({ step, job }) => {
+    const { id, job, result } = await runToEnd(async ({ step, job }) => {
       const value = await step("large", () => {
         calls++;
         return large;
       });
       if (job.attemptNo === 1) throw new Error("once more");
-      return value.text.length;
+      return isDeepStrictEqual(value, large);
     });
     expect(job).toMatchObject({ state: "SUCCEEDED", attemptCount: 2 });
+    expect(result).toBe(true);
     expect(calls).toBe(1);
     const [step] = await db.oracle.steps(id);
     const [artifact] = await db.oracle.artifacts(id);

@@ -312,6 +312,30 @@ describe("stopping", () => {
   });
 });
 
+describe("options that make no sense", () => {
+  it.each([
+    ["jobs", { jobs: 5 }],
+    ["jobs", { jobs: [{ type: "homemade" }] }],
+    ["queue", { queues: [null] }],
+    ["queues", { queues: "docs" }],
+    ["concurrency", { concurrency: 0 }],
+    ["concurrency", { concurrency: 1.5 }],
+    ["concurrency", { concurrency: Number.NaN }],
+    ["leaseSeconds", { leaseSeconds: "abc" }],
+    ["pollSeconds", { pollSeconds: -1 }],
+    ["shutdownGraceSeconds", { shutdownGraceSeconds: Number.POSITIVE_INFINITY }],
+    ["onEvent", { onEvent: 5 }],
+  ])("are refused: %s of %j", async (field, options) => {
+    const worker = db.worker({ jobs: [echo], ...(options as object) });
+    await expect(worker).rejects.toMatchObject({ code: "INVALID_ARGUMENT", field });
+  });
+
+  it.each(["a", Number.NaN, -1, null])("are refused: a wait of %j seconds", async (timeoutSeconds) => {
+    const wait = db.oracle.wait("01a1e0ed-0000-7000-8000-000000000000", { timeoutSeconds } as object);
+    await expect(wait).rejects.toMatchObject({ code: "INVALID_ARGUMENT", field: "timeoutSeconds" });
+  });
+});
+
 describe("stopping in the middle of a heartbeat", () => {
   it("ends, and leaves no row of the worker behind", async () => {
     const queue = newQueue();

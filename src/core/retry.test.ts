@@ -71,6 +71,7 @@ describe("an error as the tables keep it", () => {
       "EFFECT_OPEN",
       "HANDLERS_INVALID",
       "INPUT_INVALID",
+      "INVALID_ARGUMENT",
       "OUTPUT_INVALID",
       "OUTPUT_REJECTED",
       "PAYLOAD_REJECTED",

@@ -32,6 +32,7 @@ export function retryDelaySeconds(
 
 /** Codes for which another attempt would end the same way. */
 const terminalCodes = new Set<ErrorCode>([
+  "INVALID_ARGUMENT",
   "INPUT_INVALID",
   "OUTPUT_INVALID",
   "OUTPUT_REJECTED",

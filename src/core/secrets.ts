@@ -54,7 +54,8 @@ export function rememberAddress(address: string): void {
 /** Learns what an environment holds under secret names, and the passwords of its addresses. */
 export function rememberEnvironment(env: Record<string, string | undefined>): void {
   for (const [name, value] of Object.entries(env)) {
-    if (value === undefined) continue;
+    // The shell's working folder, whatever its name looks like.
+    if (value === undefined || name === "PWD" || name === "OLDPWD") continue;
     if (isSecretName(name) && isTelling(value)) known.add(value);
     rememberAddress(value);
   }

@@ -1,5 +1,5 @@
 import { type EffectRequest, type EffectSpec, effectKinds } from "../core/effect.js";
-import { EffectFailed, TerminalError } from "../core/errors.js";
+import { EffectFailed, OracleError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { Begun, EffectRecorder, StepRecorder } from "./recorder.js";
 
@@ -40,7 +40,7 @@ export async function runEffect<T>(
 ): Promise<T> {
   const effect = toEffectRequest(options);
   if (effect.kind === "reconcilable" && typeof options.lookup !== "function") {
-    throw new TerminalError(`effect ${effect.name}: kind reconcilable needs a lookup function.`);
+    throw invalid(`effect ${effect.name}: kind reconcilable needs a lookup function.`, "lookup");
   }
   let begun = await recorder.begin(effect);
   if (begun.next === "look up") begun = await lookUp(recorder, options, begun.idempotencyKey, signal());
@@ -83,24 +83,33 @@ function asRecorded(request: JsonValue): JsonValue {
 }
 
 /** A handler's word for it, as it is recorded. */
-export function toEffectRequest({ key, kind, request }: EffectSpec): EffectRequest {
+export function toEffectRequest(spec: EffectSpec): EffectRequest {
+  if (typeof spec !== "object" || spec === null) {
+    throw invalid(`effect: ${String(spec)} is given; it must be { key, kind, request }.`, "effect");
+  }
+  const { key, kind, request } = spec;
   return checkEffect({ name: key, kind, request });
 }
 
 export function checkEffect({ name, kind, request }: EffectRequest): EffectRequest {
   checkName("effect", name);
   if (!effectKinds.includes(kind)) {
-    throw new TerminalError(`effect ${name}: kind is ${String(kind)}; it must be ${effectKinds.join(", ")}.`);
+    throw invalid(`effect ${name}: kind is ${String(kind)}; it must be ${effectKinds.join(", ")}.`, "kind");
   }
   return { name, kind, request: request ?? null };
 }
 
-export function checkName(what: "step" | "effect", name: unknown): asserts name is string {
-  if (typeof name !== "string" || name.length < 1 || name.length > 200 || !isPlain(name)) {
-    throw new TerminalError(
-      `${what}: the ${what === "effect" ? "key" : "name"} is ${JSON.stringify(name)}; it must be a text of 1 to 200 characters without NUL.`,
-    );
-  }
+export function checkName(what: "step" | "effect" | "onCommit", name: unknown): asserts name is string {
+  if (typeof name === "string" && name.length >= 1 && name.length <= 200 && isPlain(name)) return;
+  const field = what === "effect" ? "key" : "name";
+  throw invalid(
+    `${what}: the ${field} is ${JSON.stringify(name)}; it must be a text of 1 to 200 characters without NUL.`,
+    field,
+  );
+}
+
+export function invalid(message: string, field: string): OracleError {
+  return new OracleError("INVALID_ARGUMENT", message, { field });
 }
 
 function isPlain(text: string): boolean {

@@ -92,6 +92,7 @@ export async function setQueueAgeing(db: Database, queue: string, seconds: numbe
 }
 
 export function checkQueueName(queue: string): string {
-  if (queue.length >= 1 && queue.length <= 200 && !queue.includes("\0")) return queue;
+  if (typeof queue === "string" && queue.length >= 1 && queue.length <= 200 && !queue.includes("\0"))
+    return queue;
   throw new OracleError("INVALID_ARGUMENT", "A queue's name has 1 to 200 characters.", { field: "queue" });
 }

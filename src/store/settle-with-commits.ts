@@ -3,7 +3,7 @@ import { contentHash } from "../core/hash.js";
 import type { CommitStatement, Success } from "../core/job.js";
 import { toStoredError } from "../core/retry.js";
 import { type Database, type SqlClient, statement } from "./database.js";
-import { isTransient } from "./database-errors.js";
+import { isTransient, toDatabaseError } from "./database-errors.js";
 import { type Settlement, settleSucceeded } from "./settle-succeeded.js";
 
 // No lock: it only spares the statements of an attempt that has lost its job. The settlement fences.
@@ -26,9 +26,12 @@ const recordCommits = statement<unknown>(
 
 /** Back to the login and to a planner that chooses freely: the statements are about the application's own tables. */
 const asLogin = `SET LOCAL ROLE NONE; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on;
-  SET LOCAL enable_mergejoin = on; SET LOCAL plan_cache_mode = auto`;
+  SET LOCAL enable_mergejoin = on; SET LOCAL plan_cache_mode = auto; SET LOCAL statement_timeout = '20s'`;
 
 class NotOurs extends Error {}
+
+/** One of the handler's own statements is to blame: tried again it would fail again. */
+class StatementFailed extends Error {}
 
 /**
  * Settles one success in the transaction of its handler's own statements; false when the attempt has lost its job.
@@ -41,8 +44,8 @@ export async function commitTogether(db: Database, settlement: Settlement): Prom
     return true;
   } catch (error) {
     if (error instanceof NotOurs) return false;
-    if (isTransient(error)) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    if (!(error instanceof StatementFailed) && isTransient(error)) throw error;
+    const { message } = error as Error;
     const failure = new OracleError("COMMIT_FAILED", `A statement given to onCommit failed: ${message}.`);
     settlement.outcome = {
       kind: "retryable",
@@ -63,7 +66,11 @@ async function writeAll(
   const [held] = await db.query(stillHeld, [jobId, attemptId], client);
   if (!held) throw new NotOurs();
   await client.query({ text: asLogin });
-  for (const { sql, values } of statements) await client.query({ text: sql, values, queryMode: "extended" });
+  for (const { name, sql, values } of statements) {
+    await client.query({ text: sql, values, queryMode: "extended" }).catch((error: Error) => {
+      throw isOwnFault(error, db.schema) ? new StatementFailed(`${name}: ${error.message}`) : error;
+    });
+  }
   await client.query({ text: `SET LOCAL ROLE ${db.schema}_worker` });
   const [check] = await db.query(sameTransaction, [held.transaction], client);
   if (!check?.same) throw new Error("it ended the transaction");
@@ -81,4 +88,10 @@ async function writeAll(
     client,
   );
   if ((await settleSucceeded(db, [settlement], [], client)).length === 0) throw new NotOurs();
+}
+
+/** Took too long, waited too long for a lock, or is wrong; not: the database is away, or two transactions collided. */
+function isOwnFault(error: Error & { code?: string }, schema: string): boolean {
+  if (error.code === "57014" || error.code === "55P03" || /read timeout/.test(error.message)) return true;
+  return !isTransient(toDatabaseError(error, schema));
 }

@@ -100,7 +100,8 @@ function isSuccess(settlement: Settlement): settlement is Settlement & { outcome
   return settlement.outcome.kind === "succeeded";
 }
 
-function hasCommits({ outcome }: Settlement): boolean {
+/** Whether it waits for statements of its handler's own. */
+export function hasCommits({ outcome }: Settlement): boolean {
   return outcome.kind === "succeeded" && outcome.commits !== undefined;
 }
 

@@ -6,7 +6,7 @@ import { type JsonValue, toJsonText } from "../core/json.js";
 import { toStoredError } from "../core/retry.js";
 import { secretsIn } from "../core/secrets.js";
 import type { JobDefinition } from "../handlers/define.js";
-import { checkEffect, checkName } from "../handlers/effects.js";
+import { checkEffect, checkName, invalid } from "../handlers/effects.js";
 import type { Begun, EffectEnding, EffectRecorder } from "../handlers/recorder.js";
 import { type Intent, look } from "../store/effects.js";
 import { plan } from "../store/plan.js";
@@ -128,9 +128,11 @@ export class EffectLedger implements EffectRecorder {
   /** A fault is thrown when the handler ends, not here: the call may come from another process, unheard. */
   onCommit(name: string, sql: string, values: JsonValue[]): void {
     try {
-      checkName("effect", name);
+      checkName("onCommit", name);
       if (typeof sql !== "string" || sql.trim() === "")
-        throw new TerminalError(`onCommit ${name}: no SQL given.`);
+        throw invalid(`onCommit ${name}: no SQL given.`, "sql");
+      // It would wait for rows that nobody sends.
+      if (/^\s*copy\b/i.test(sql)) throw invalid(`onCommit ${name}: COPY cannot be used here.`, "sql");
       this.claim(name);
       this.standing.set(name, "over");
       const text = toJsonText(values, this.records.shared.limits, `values of onCommit ${name}`);

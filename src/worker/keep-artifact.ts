@@ -19,6 +19,10 @@ const PATIENCE_MS = 10_000;
 const RETRY_MS = 250;
 
 type About = Pick<NewArtifact, "artifactId" | "type" | "name" | "mediaType">;
+interface Content {
+  type: Artifact["type"];
+  content: Bytes;
+}
 type Digest = Pick<NewArtifact, "sha256" | "size">;
 
 const mediaTypes = {
@@ -35,7 +39,20 @@ export class ArtifactKeeper {
   ) {}
 
   async keep(lease: Lease, name: string, source: ArtifactSource, mediaType?: string): Promise<ArtifactRef> {
-    const { type, content } = read(source);
+    return this.keepContent(lease, name, read(source), mediaType);
+  }
+
+  /** Keeps a value as JSON, also where it is a text: `readJson` gives back the same. */
+  keepJson(lease: Lease, name: string, value: JsonValue): Promise<ArtifactRef> {
+    return this.keepContent(lease, name, asJson(value));
+  }
+
+  private async keepContent(
+    lease: Lease,
+    name: string,
+    { type, content }: Content,
+    mediaType?: string,
+  ): Promise<ArtifactRef> {
     const about = {
       artifactId: newId(),
       type,
@@ -49,7 +66,7 @@ export class ArtifactKeeper {
     return { artifact_id: about.artifactId, ...kept };
   }
 
-  /** The value that was kept as this artifact. */
+  /** The value that `keepJson` kept. */
   async readJson(artifactId: string): Promise<JsonValue> {
     const found = await patiently(() => findArtifact(this.db, artifactId));
     if (!found) throw new OracleError("ARTIFACT_NOT_FOUND", `There is no artifact ${artifactId} any more.`);
@@ -88,12 +105,16 @@ export class ArtifactKeeper {
   }
 }
 
-function read(source: ArtifactSource): { type: Artifact["type"]; content: Bytes } {
+function read(source: ArtifactSource): Content {
   if (source instanceof Uint8Array || isStream(source)) return { type: "bytes", content: source };
   if (typeof source === "string") return { type: "text", content: Buffer.from(source, "utf8") };
+  return asJson(source);
+}
+
+function asJson(value: unknown): Content {
   // Checked as Postgres would have it, kept in the one form that every language prints alike.
-  toJsonText(source, jsonLimits, "artifact");
-  return { type: "json", content: Buffer.from(canonicalJson(source as JsonValue), "utf8") };
+  toJsonText(value, jsonLimits, "artifact");
+  return { type: "json", content: Buffer.from(canonicalJson(value as JsonValue), "utf8") };
 }
 
 function checkName(name: unknown): string {

@@ -1,7 +1,7 @@
 import type { Lease, Outcome } from "../core/job.js";
 import type { Database } from "../store/database.js";
 import { isTransient } from "../store/database-errors.js";
-import { type Settlement, settle } from "../store/settle.js";
+import { hasCommits, type Settlement, settle } from "../store/settle.js";
 
 interface Entry extends Settlement {
   claimId: string;
@@ -10,6 +10,8 @@ interface Entry extends Settlement {
 
 const BATCH = 1000;
 const CONNECTIONS = 2;
+/** For outcomes with statements of their own: these may take long, and only others of their kind wait for them. */
+const OWN_CONNECTIONS = 2;
 const RETRY_MS = 500;
 
 /**
@@ -20,6 +22,8 @@ const RETRY_MS = 500;
 export class Settler {
   private queue: Entry[] = [];
   private writing = 0;
+  private readonly own: Entry[] = [];
+  private writingOwn = 0;
   private unwritten = 0;
   private readonly openPerClaim = new Map<string, number>();
   private readonly finishedClaims: string[] = [];
@@ -41,8 +45,14 @@ export class Settler {
 
   /** Calls `done` with the job's new state and what was written, or with undefined when the lease was lost. */
   add(lease: Lease, claimId: string, outcome: Outcome, done: Entry["done"]): void {
-    this.queue.push({ lease, claimId, outcome, done });
+    const entry = { lease, claimId, outcome, done };
     this.unwritten++;
+    if (hasCommits(entry)) {
+      this.own.push(entry);
+      if (this.writingOwn < OWN_CONNECTIONS) void this.flushOwn();
+      return;
+    }
+    this.queue.push(entry);
     if (this.writing === 0) void this.flush();
     else if (this.queue.length >= BATCH && this.writing < CONNECTIONS) void this.flush();
   }
@@ -53,6 +63,12 @@ export class Settler {
     await null;
     while (this.queue.length > 0) await this.write(this.queue.splice(0, BATCH));
     this.writing--;
+  }
+
+  private async flushOwn(): Promise<void> {
+    this.writingOwn++;
+    for (let entry = this.own.shift(); entry; entry = this.own.shift()) await this.write([entry]);
+    this.writingOwn--;
   }
 
   private async write(batch: Entry[]): Promise<void> {

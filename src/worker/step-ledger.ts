@@ -59,7 +59,7 @@ export class StepLedger implements StepRecorder {
 
   private async keep(name: string, value: JsonValue): Promise<string> {
     const { lease, shared } = this.records;
-    return (await shared.artifacts.keep(lease, `step ${name}`.slice(0, 200), value)).artifact_id;
+    return (await shared.artifacts.keepJson(lease, `step ${name}`.slice(0, 200), value)).artifact_id;
   }
 
   /** The name is taken: by this very write, if its first reply was lost. */
