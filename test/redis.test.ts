@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, createWorker, type Oracle } from "oracle-worker";
 import { type Announcement, type Dispatcher, redisDispatcher } from "oracle-worker/redis";
@@ -9,7 +8,7 @@ import { echo, nap } from "./support/jobs.js";
 import { expireLease } from "./support/leases.js";
 import { until, useTestDatabase } from "./support/oracle.js";
 import { handlers, runCli } from "./support/process.js";
-import { TestRedis } from "./support/redis.js";
+import { redisInstalled, TestRedis } from "./support/redis.js";
 
 const db = useTestDatabase();
 const redis = new TestRedis();
@@ -17,10 +16,8 @@ const opened: { worker?: Worker; oracle?: Oracle; dispatcher?: Dispatcher }[] = 
 let queueNumber = 0;
 const newQueue = () => `redis-${queueNumber++}`;
 
-const installed = spawnSync("redis-server", ["--version"]).error === undefined;
-
 beforeAll(async () => {
-  if (installed) await redis.start();
+  if (redisInstalled) await redis.start();
 });
 afterAll(async () => {
   for (const { worker } of opened) await worker?.stop();
@@ -89,7 +86,7 @@ function overheard(inner: Dispatcher, heard: string[]): Dispatcher {
   };
 }
 
-describe.skipIf(!installed)("with a real redis-server, which this machine may lack", () => {
+describe.skipIf(!redisInstalled)("with a real redis-server, which this machine may lack", () => {
   describe("a message", () => {
     it("starts its job, whose id is all it carries", async () => {
       const queue = newQueue();

@@ -16,8 +16,8 @@ interface DispatchHooks {
   search(): Promise<void> | undefined;
   /** Tries to win the job's lease and to run it. */
   run(jobId: string): Promise<unknown>;
-  /** Messages stopped flowing: the database's own wake-ups are all there is. */
-  onAway(): void;
+  /** Messages do not reach the broker or do not come from it: jobs may wait that nobody speaks of. */
+  onSilence(): void;
 }
 
 /** How often the database is searched for jobs that no message spoke of, while messages flow. */
@@ -52,7 +52,7 @@ export class Dispatch {
       onLost: (why) => {
         this.away = true;
         emit({ event: "dispatch.lost", workerId, why });
-        this.hooks.onAway();
+        this.hooks.onSilence();
       },
       onRestored: () => {
         this.away = false;
@@ -64,9 +64,14 @@ export class Dispatch {
     void this.relay();
   }
 
+  /** Messages flow: whoever is notified of a job by the database will hear of it by a message, too. */
+  get flows(): boolean {
+    return !this.away;
+  }
+
   /** Messages flow, so the database need not be searched, unless the last search is long ago. */
   get suffices(): boolean {
-    return !this.away && performance.now() - this.searchedAt < BACKSTOP_MS;
+    return this.flows && performance.now() - this.searchedAt < BACKSTOP_MS;
   }
 
   searched(): void {
@@ -90,7 +95,8 @@ export class Dispatch {
         this.relayAgain = false;
       } while ((await relayOutbox(this.db, (jobs) => this.dispatcher.announce(jobs))) || this.relayAgain);
     } catch {
-      // Rows stay where they are until the broker or the database is back; polling finds their jobs meanwhile.
+      // Rows stay where they are until the broker or the database is back; a search finds their jobs meanwhile.
+      this.hooks.onSilence();
     }
     this.relaying = false;
   }

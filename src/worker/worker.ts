@@ -83,7 +83,7 @@ export class Worker {
         room: () => this.slots.room(),
         search: () => this.search,
         run: (jobId) => this.executeRun(jobId),
-        onAway: () => this.wake(),
+        onSilence: () => this.wake(),
       });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
@@ -149,7 +149,7 @@ export class Worker {
     else if (payload === "cancel") void this.stopCancelled();
     else if (this.queueHashes.has(payload)) {
       void this.dispatch?.relay();
-      if (!this.dispatch?.suffices) this.wake();
+      if (!this.dispatch?.flows) this.wake();
     }
   }
 
