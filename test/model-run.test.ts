@@ -54,15 +54,19 @@ describe.skipIf(!redisInstalled)("examples/model-run", { timeout: 180_000 }, () 
   it("is started by a message, runs with an owner and a lease, and leaves its numbers as an artifact", async () => {
     const handlers = `${root}/examples/model-run/handlers.json`;
     const worker = runCli(["work", "--handlers", handlers, "--queues", "models"], env);
-    await until("it to serve", async () => worker.output().includes("worker started"));
+    await until("it to serve", async () => worker.output().includes("worker started"), 60_000);
 
     const [id = "", word] = await start(8000);
     expect(word).toBe("new");
-    const running = await until("it to report progress", async () => {
-      const { json } = await runToEnd(["jobs", "show", id], { env });
-      const [attempt] = json.attempts as { worker_id: string; status: string; progress: object | null }[];
-      return attempt?.progress ? { job: json, attempt } : undefined;
-    });
+    const running = await until(
+      "it to report progress",
+      async () => {
+        const { json } = await runToEnd(["jobs", "show", id], { env });
+        const [attempt] = json.attempts as { worker_id: string; status: string; progress: object | null }[];
+        return attempt?.progress ? { job: json, attempt } : undefined;
+      },
+      60_000,
+    );
     expect(running.job.state).toBe("RUNNING");
     expect(running.attempt).toMatchObject({
       status: "RUNNING",
