@@ -1,7 +1,7 @@
 import type { DispatchEvents, Dispatcher, Listening } from "../core/dispatch.js";
 import type { WorkerEventListener } from "../core/events.js";
 import type { Database } from "../store/database.js";
-import { markAnnounced, putBackAnnouncement, relayOutbox } from "../store/outbox.js";
+import { markAnnounced, putBackAnnouncements, relayOutbox } from "../store/outbox.js";
 
 export interface DispatchOptions {
   workerId: string;
@@ -34,6 +34,9 @@ export class Dispatch {
   entering = 0;
   private relaying = false;
   private relayAgain = false;
+  /** Messages that somebody else shall hear, and the statement that will see to it. */
+  private refused: string[] = [];
+  private puttingBack: Promise<void> | undefined;
   private searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -78,7 +81,7 @@ export class Dispatch {
     this.searchedAt = performance.now();
   }
 
-  /** There is room again: take messages that were left to other workers. */
+  /** There is room, and nothing ready to fill it with: take messages again, which were left to other workers. */
   resume(): void {
     this.listening?.resume();
   }
@@ -110,12 +113,21 @@ export class Dispatch {
     await this.hooks.search();
     if (this.entering >= this.hooks.room()) {
       this.listening?.pause();
-      await putBackAnnouncement(this.db, jobId).catch(() => {});
-      return;
+      this.refused.push(jobId);
+      this.puttingBack ??= this.putBack();
+      return this.puttingBack;
     }
     this.entering++;
     // A database that does not answer now: polling finds the job when it does.
     await this.hooks.run(jobId).catch(() => {});
     this.entering--;
+  }
+
+  private async putBack(): Promise<void> {
+    // What else is refused in this turn of the loop shares the statement.
+    await new Promise(setImmediate);
+    this.puttingBack = undefined;
+    // A database that does not answer now: polling finds the jobs when it does.
+    await putBackAnnouncements(this.db, this.refused.splice(0)).catch(() => {});
   }
 }

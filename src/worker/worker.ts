@@ -154,9 +154,9 @@ export class Worker {
   }
 
   private onRoom(): void {
-    this.dispatch?.resume();
     // While messages flow, a search that found nothing is not repeated for every job that ends.
-    if (!(this.dry && this.dispatch?.suffices)) this.fill();
+    if (this.dry && this.dispatch?.suffices) this.dispatch.resume();
+    else this.fill();
   }
 
   private onSettled(): void {
@@ -279,6 +279,8 @@ export class Worker {
         if (this.dry) break;
       }
     } while (this.fillAgain);
+    // As long as a search finds more than there is room for, messages would only be put back.
+    if (this.dry) this.dispatch?.resume();
   }
 
   private room(): number {
