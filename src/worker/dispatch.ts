@@ -16,8 +16,8 @@ interface DispatchHooks {
   search(): Promise<void> | undefined;
   /** Tries to win the job's lease and to run it. */
   run(jobId: string): Promise<unknown>;
-  /** Messages do not reach the broker or do not come from it: jobs may wait that nobody speaks of. */
-  onSilence(): void;
+  /** Jobs may wait that no message will bring: the database must be searched. */
+  wake(): void;
 }
 
 /** How often the database is searched for jobs that no message spoke of, while messages flow. */
@@ -37,6 +37,8 @@ export class Dispatch {
   /** Messages that somebody else shall hear, and the statement that will see to it. */
   private refused: string[] = [];
   private puttingBack: Promise<void> | undefined;
+  /** Messages were refused since the last search: more was ready than there was room for. */
+  private backlog = false;
   private searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -55,7 +57,7 @@ export class Dispatch {
       onLost: (why) => {
         this.away = true;
         emit({ event: "dispatch.lost", workerId, why });
-        this.hooks.onSilence();
+        this.hooks.wake();
       },
       onRestored: () => {
         this.away = false;
@@ -72,12 +74,13 @@ export class Dispatch {
     return !this.away;
   }
 
-  /** Messages flow, so the database need not be searched, unless the last search is long ago. */
+  /** Messages flow, so the database need not be searched, unless some were refused or the last search is long ago. */
   get suffices(): boolean {
-    return this.flows && performance.now() - this.searchedAt < BACKSTOP_MS;
+    return this.flows && !this.backlog && performance.now() - this.searchedAt < BACKSTOP_MS;
   }
 
   searched(): void {
+    this.backlog = false;
     this.searchedAt = performance.now();
   }
 
@@ -99,7 +102,7 @@ export class Dispatch {
       } while ((await relayOutbox(this.db, (jobs) => this.dispatcher.announce(jobs))) || this.relayAgain);
     } catch {
       // Rows stay where they are until the broker or the database is back; a search finds their jobs meanwhile.
-      this.hooks.onSilence();
+      this.hooks.wake();
     }
     this.relaying = false;
   }
@@ -113,6 +116,7 @@ export class Dispatch {
     await this.hooks.search();
     if (this.entering >= this.hooks.room()) {
       this.listening?.pause();
+      this.backlog = true;
       this.refused.push(jobId);
       this.puttingBack ??= this.putBack();
       return this.puttingBack;
@@ -121,6 +125,8 @@ export class Dispatch {
     // A database that does not answer now: polling finds the job when it does.
     await this.hooks.run(jobId).catch(() => {});
     this.entering--;
+    // All may have lost, and then no end of a job will tell that there is room.
+    if (this.entering === 0 && this.backlog) this.hooks.wake();
   }
 
   private async putBack(): Promise<void> {

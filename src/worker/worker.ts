@@ -83,7 +83,7 @@ export class Worker {
         room: () => this.slots.room(),
         search: () => this.search,
         run: (jobId) => this.executeRun(jobId),
-        onSilence: () => this.wake(),
+        wake: () => this.wake(),
       });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
