@@ -48,7 +48,7 @@ export const oracleWorkerRedis: Contestant = {
   name: "oracle-worker-redis",
   usesRedis: true,
   settings: `${oracleWorker.settings}; jobs announced through BullMQ on a Redis without persistence, leases won by id`,
-  only: ["drain", "pickup"],
+  only: ["drain", "pickup", "pickup-loaded"],
   openQueue: async (place) => open(place, await openDispatcher(place.redisUrl)),
 };
 
