@@ -15,7 +15,7 @@ interface DispatchHooks {
   /** A search of the database that may take all the room there is. */
   search(): Promise<void> | undefined;
   /** Tries to win the job's lease and to run it. */
-  run(jobId: string): Promise<unknown>;
+  run(jobId: string): Promise<{ won: boolean }>;
   /** Jobs may wait that no message will bring: the database must be searched. */
   wake(): void;
 }
@@ -37,8 +37,8 @@ export class Dispatch {
   /** Messages that somebody else shall hear, and the statement that will see to it. */
   private refused: string[] = [];
   private puttingBack: Promise<void> | undefined;
-  /** Messages were refused since the last search: more was ready than there was room for. */
-  private backlog = false;
+  /** Since the last search messages were refused, or told of jobs that others had: new ones may be far behind. */
+  private behind = false;
   private searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -74,13 +74,13 @@ export class Dispatch {
     return !this.away;
   }
 
-  /** Messages flow, so the database need not be searched, unless some were refused or the last search is long ago. */
+  /** Messages flow, so the database need not be searched, unless they lag or the last search is long ago. */
   get suffices(): boolean {
-    return this.flows && !this.backlog && performance.now() - this.searchedAt < BACKSTOP_MS;
+    return this.flows && !this.behind && performance.now() - this.searchedAt < BACKSTOP_MS;
   }
 
   searched(): void {
-    this.backlog = false;
+    this.behind = false;
     this.searchedAt = performance.now();
   }
 
@@ -116,17 +116,18 @@ export class Dispatch {
     await this.hooks.search();
     if (this.entering >= this.hooks.room()) {
       this.listening?.pause();
-      this.backlog = true;
+      this.behind = true;
       this.refused.push(jobId);
       this.puttingBack ??= this.putBack();
       return this.puttingBack;
     }
     this.entering++;
     // A database that does not answer now: polling finds the job when it does.
-    await this.hooks.run(jobId).catch(() => {});
+    const taken = await this.hooks.run(jobId).catch(() => undefined);
     this.entering--;
-    // All may have lost, and then no end of a job will tell that there is room.
-    if (this.entering === 0 && this.backlog) this.hooks.wake();
+    if (taken && !taken.won) this.behind = true;
+    // Not left to the end of a job, which tells that there is room: all may have lost.
+    if (this.behind && !this.hooks.search()) this.hooks.wake();
   }
 
   private async putBack(): Promise<void> {
