@@ -50,13 +50,13 @@ function fateOf(jobId: string): Promise<string[]> {
   });
 }
 
-describe.skipIf(!redisInstalled)("examples/model-run", { timeout: 180_000 }, () => {
+describe.skipIf(!redisInstalled)("examples/model-run", { timeout: 300_000 }, () => {
   it("is started by a message, runs with an owner and a lease, and leaves its numbers as an artifact", async () => {
     const handlers = `${root}/examples/model-run/handlers.json`;
     const worker = runCli(["work", "--handlers", handlers, "--queues", "models"], env);
     await until("it to serve", async () => worker.output().includes("worker started"), 60_000);
 
-    const [id = "", word] = await start(8000);
+    const [id = "", word] = await start(25_000);
     expect(word).toBe("new");
     const running = await until(
       "it to report progress",
@@ -71,12 +71,12 @@ describe.skipIf(!redisInstalled)("examples/model-run", { timeout: 180_000 }, () 
     expect(running.attempt).toMatchObject({
       status: "RUNNING",
       worker_id: expect.stringMatching(/^modeller\./),
-      progress: { message: expect.stringMatching(/^run \d+ of 8000$/) },
+      progress: { message: expect.stringMatching(/^run \d+ of 25000$/) },
     });
     expect(Date.parse(running.job.lease_expires_at as string)).toBeGreaterThan(Date.now());
     const shown = await runAsPerson(["jobs", "show", id], { env });
     expect(shown.stdout).toMatch(/RUNNING[\s\S]*lease ends[\s\S]*modeller\./);
-    expect(await start(8000)).toEqual([id, "joined"]);
+    expect(await start(25_000)).toEqual([id, "joined"]);
 
     const { json: ended, code } = await runToEnd(["jobs", "wait", id], { env });
     expect([code, ended.state]).toEqual([0, "SUCCEEDED"]);

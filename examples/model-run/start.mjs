@@ -4,7 +4,7 @@
 import { connect } from "oracle-worker";
 import { redisDispatcher } from "oracle-worker/redis";
 
-const runs = Number(process.argv[2] ?? 20_000);
+const runs = Number(process.argv[2] ?? 40_000);
 const dispatcher = redisDispatcher({ url: process.env.REDIS_URL ?? "redis://127.0.0.1:6379" });
 const oracle = await connect({ dispatcher });
 
