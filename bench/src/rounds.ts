@@ -79,7 +79,8 @@ async function reason(
   if (options.quick && onlyInFull && !options.named) return "only in a full run";
   const excluded = workload.excludes(contestant, options);
   if (excluded !== undefined) return excluded;
-  if (contestant.store === "redis" && !servers.redis) return "redis-server is not installed";
+  if ((contestant.store === "redis" || contestant.usesRedis) && !servers.redis)
+    return "redis-server is not installed";
   return contestant.unavailable?.();
 }
 

@@ -95,6 +95,8 @@ export interface Contestant {
   jobsShare?: number;
   /** Share of the load in `pickup` that it can keep up with at all; the table states the rate. */
   loadShare?: number;
+  /** Needs a Redis beside its store. */
+  usesRedis?: true;
   /** Redis settings applied before each of its runs. */
   redisConfig?: Record<string, string>;
   recovery?: Recovery;

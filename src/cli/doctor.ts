@@ -3,6 +3,7 @@ import { OracleError } from "../core/errors.js";
 import type { Finding } from "../store/doctor/check.js";
 import { examine } from "../store/doctor/index.js";
 import { action, type Call, examples } from "./command.js";
+import { examineRedis } from "./redis.js";
 import { type Colour, paint, printable } from "./style.js";
 
 export function register(program: Command): void {
@@ -21,10 +22,12 @@ async function doctorCommand({
   withOracle,
 }: Call<{ strict?: boolean }>): Promise<void> {
   // Any schema will do: a missing or old one is for the checks to tell.
-  const findings = await withOracle(
+  const database = await withOracle(
     (oracle) => oracle.withAdmin((admin) => examine({ db: oracle.db, admin, settings })),
     { migrate: false },
   );
+  const redis = (await examineRedis(settings)).map((symptom) => ({ check: "Redis", ...symptom }));
+  const findings: Finding[] = [...database, ...redis];
   const bad = findings.filter(({ level }) => level === "fail" || (flags.strict && level === "warn"));
   await out.show({ healthy: bad.length === 0, findings }, () => findings.map(line).join("\n"));
   if (bad.length === 0) return;

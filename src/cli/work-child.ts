@@ -1,7 +1,5 @@
 import { summarizeText } from "../ai/summarize-text.js";
 import { connect } from "../connect.js";
-import type { Dispatcher } from "../core/dispatch.js";
-import { OracleError } from "../core/errors.js";
 import { readSettings, type SettingName } from "../core/settings.js";
 import { createWorker } from "../create-worker.js";
 import { loadHandlers } from "../handlers/load.js";
@@ -11,6 +9,7 @@ import { pipeJournal } from "../worker/journal.js";
 import { demoSlow } from "./demo-handlers.js";
 import { exitCodeOf, printError } from "./errors.js";
 import { untilReachable } from "./open.js";
+import { openRedis } from "./redis.js";
 
 /** What the supervisor tells a worker process, through the environment variable ORACLE_WORKER_CHILD. */
 export interface ChildOrders {
@@ -32,13 +31,12 @@ async function main(): Promise<void> {
   const logger = createLogger(settings.LOG_LEVEL);
   const builtIn = orders.demo ? [summarizeText, demoSlow] : [summarizeText];
   const jobs = [...builtIn, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
-  const dispatcher = settings.REDIS_URL
-    ? await openRedis(settings.REDIS_URL, settings.ORACLE_SCHEMA)
-    : undefined;
+  const dispatcher = await openRedis(settings);
   const oracle = await connect({ settings, ...(dispatcher ? { dispatcher } : {}) });
   const log = logEvents(logger);
   // Counting costs a little for every job; without a port nobody could read it.
   const metrics = settings.HEALTH_PORT === 0 ? undefined : new WorkerMetrics();
+  let redisIsAway: string | null = null;
   const worker = await untilReachable(CONNECT_PATIENCE_MS, () =>
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
@@ -46,6 +44,8 @@ async function main(): Promise<void> {
       onEvent: (event) => {
         log(event);
         metrics?.hear(event);
+        if (event.event === "dispatch.lost") redisIsAway = event.why;
+        if (event.event === "dispatch.restored") redisIsAway = null;
         // It cannot keep what it holds; the supervisor frees that and starts another process.
         if (event.event === "worker.broken") process.exit(1);
       },
@@ -68,21 +68,13 @@ async function main(): Promise<void> {
   process.on("disconnect", () => void end());
   process.on("message", async (question) => {
     if (question === "metrics") process.send?.({ metrics: await metrics?.snapshot() });
+    if (question === "redisIsAway") process.send?.({ redisIsAway });
   });
   process.send?.("ready");
   if (orders.drain) {
     await worker.drained();
     await end();
   }
-}
-
-/** The two packages are not installed with this one: most installations need no Redis. */
-async function openRedis(url: string, prefix: string): Promise<Dispatcher> {
-  const { redisDispatcher } = await import("../dispatch/index.js").catch((cause: unknown) => {
-    const message = "REDIS_URL is set, but Redis cannot be used: npm install bullmq ioredis.";
-    throw new OracleError("INVALID_SETTING", message, { field: "REDIS_URL", cause });
-  });
-  return redisDispatcher({ url, prefix });
 }
 
 /** A handlers path may define a built-in type anew; the later definition counts. */

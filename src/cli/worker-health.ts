@@ -15,7 +15,7 @@ const DEPTHS_MS = 10_000;
 export async function serveHealth(
   supervisor: Supervisor,
   db: Database,
-  { HEALTH_PORT: port }: Settings,
+  { HEALTH_PORT: port, REDIS_URL: redisUrl }: Settings,
 ): Promise<() => Promise<void>> {
   if (port === 0) return async () => {};
   let counted = Number.NEGATIVE_INFINITY;
@@ -25,6 +25,12 @@ export async function serveHealth(
     ready: async () => {
       if (supervisor.draining) return "draining";
       return supervisor.trouble() ?? (await db.ping());
+    },
+    remark: async () => {
+      if (redisUrl === undefined) return undefined;
+      const reasons = (await supervisor.ask("redisIsAway")) as (string | null)[];
+      const why = reasons.find((reason) => reason !== null);
+      return why && `Redis is away, NOTIFY and polling take over: ${why}`;
     },
     metrics: async () => {
       if (performance.now() - counted > DEPTHS_MS) {

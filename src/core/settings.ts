@@ -141,8 +141,8 @@ function parseSetting(name: SettingName, given: string): Parsed {
   const setting = settingsTable[name] as Setting<Parsed>;
   const value = setting.parse(given);
   if (value !== undefined) return value;
-  // A database address may carry a password, and errors are logged.
-  const hidden = name.endsWith("DATABASE_URL") || isSecretName(name);
+  // An address may carry a password, and errors are logged.
+  const hidden = name.endsWith("_URL") || isSecretName(name);
   const shown = hidden ? "not usable" : JSON.stringify(given);
   throw new OracleError("INVALID_SETTING", `${name} is ${shown}; it must be ${setting.right}.`, {
     field: name,

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { once } from "node:events";
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import type { Announcement, DispatchEvents, Dispatcher, Listening } from "../core/dispatch.js";
@@ -16,9 +17,11 @@ interface Message {
 /** A call that takes longer is given up: the database's own ways must not wait for Redis. */
 const CALL_MS = 2_000;
 /** A connection that is silent for longer than a blocking read lasts is dead, whatever its socket says. */
-const SILENCE_MS = 15_000;
-const BLOCK_SECONDS = 5;
+const SILENCE_MS = 6_000;
+const BLOCK_SECONDS = 2;
 const CHECK_MS = 3_000;
+/** After a failed call; a connection that is back is used at once. */
+const TRY_AGAIN_MS = 500;
 /** Messages whose lease is being asked for at once. */
 const AT_ONCE = 200;
 /** BullMQ runs the lower number first and knows none below 1. */
@@ -30,6 +33,10 @@ export class RedisDispatcher implements Dispatcher {
   private readonly queues = new Map<string, Queue<Message>>();
   private readonly listenings = new Set<RedisListening>();
   private readonly prefix: string;
+  /** Settles when the first try to connect has ended, well or not. */
+  private readonly tried: Promise<unknown>;
+  /** Why there is no connection, as long as there is none. */
+  private trouble: Error | undefined;
 
   constructor(private readonly options: RedisOptions) {
     this.prefix = options.prefix ?? "oracle";
@@ -37,6 +44,16 @@ export class RedisDispatcher implements Dispatcher {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 1,
       commandTimeout: CALL_MS,
+    });
+    this.tried = once(this.publisher, "ready").catch(() => {});
+    this.publisher.on("error", (error) => {
+      this.trouble = error;
+    });
+    this.publisher.on("close", () => {
+      this.trouble ??= new Error("the connection was closed");
+    });
+    this.publisher.on("ready", () => {
+      this.trouble = undefined;
     });
   }
 
@@ -52,8 +69,8 @@ export class RedisDispatcher implements Dispatcher {
 
   async listen(queues: string[], events: DispatchEvents): Promise<Listening> {
     const listening = new RedisListening(
-      this.publisher,
-      queues.map((queue) => this.worker(queue, events)),
+      () => this.ping(),
+      queues.map((queue) => this.subscribe(queue, events)),
       events,
       () => this.listenings.delete(listening),
     );
@@ -66,6 +83,14 @@ export class RedisDispatcher implements Dispatcher {
     await Promise.all([...this.listenings].map((listening) => listening.stop()));
     await Promise.all([...this.queues.values()].map((queue) => queue.close().catch(() => {})));
     this.publisher.disconnect();
+  }
+
+  /** Rejects with the reason when Redis does not answer. */
+  private async ping(): Promise<void> {
+    await this.tried;
+    await this.publisher.ping().catch((error: Error) => {
+      throw this.trouble ?? error;
+    });
   }
 
   private queue(name: string): Queue<Message> {
@@ -82,19 +107,21 @@ export class RedisDispatcher implements Dispatcher {
     return queue;
   }
 
-  private worker(queue: string, events: DispatchEvents): Worker<Message> {
+  private subscribe(queue: string, events: DispatchEvents): Subscription {
+    const connection = this.connect({ maxRetriesPerRequest: null, socketTimeout: SILENCE_MS });
     const worker = new Worker<Message>(toRedisName(queue), ({ data }) => events.onMessage(data.id), {
-      connection: this.connect({ maxRetriesPerRequest: null, socketTimeout: SILENCE_MS }),
+      connection,
       prefix: this.prefix,
       autorun: false,
       concurrency: AT_ONCE,
       drainDelay: BLOCK_SECONDS,
+      runRetryDelay: TRY_AGAIN_MS,
       skipVersionCheck: true,
       removeOnComplete: { count: 0 },
       removeOnFail: { count: 0 },
     });
     worker.on("error", () => {});
-    return worker;
+    return { worker, connection };
   }
 
   private connect(extra: object): Redis {
@@ -110,6 +137,12 @@ export class RedisDispatcher implements Dispatcher {
   }
 }
 
+interface Subscription {
+  worker: Worker<Message>;
+  /** Made for it, and not closed by it. */
+  connection: Redis;
+}
+
 /** One worker's subscriptions, and a watch on whether Redis answers at all. */
 class RedisListening implements Listening {
   private timer: NodeJS.Timeout | undefined;
@@ -118,50 +151,55 @@ class RedisListening implements Listening {
   private stopped = false;
 
   constructor(
-    private readonly redis: Redis,
-    private readonly workers: Worker<Message>[],
+    private readonly ping: () => Promise<void>,
+    private readonly subscriptions: Subscription[],
     private readonly events: DispatchEvents,
     private readonly onStop: () => void,
   ) {}
 
   async start(): Promise<void> {
     // Runs until the worker is closed; what goes wrong on the way is reported by its error event.
-    for (const worker of this.workers) worker.run().catch(() => {});
+    for (const { worker } of this.subscriptions) worker.run().catch(() => {});
     await this.check();
   }
 
   pause(): void {
     if (this.paused) return;
     this.paused = true;
-    for (const worker of this.workers) void worker.pause(true).catch(() => {});
+    for (const { worker } of this.subscriptions) void worker.pause(true).catch(() => {});
   }
 
   resume(): void {
     if (!this.paused) return;
     this.paused = false;
-    for (const worker of this.workers) worker.resume();
+    for (const { worker } of this.subscriptions) worker.resume();
   }
 
   async stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
     // Forced: what was taken but not acknowledged is delivered again to somebody else, and loses there if it won here.
-    await Promise.all(this.workers.map((worker) => worker.close(true).catch(() => {})));
+    await Promise.all(this.subscriptions.map(({ worker }) => worker.close(true).catch(() => {})));
+    for (const { connection } of this.subscriptions) connection.disconnect();
     this.onStop();
   }
 
   private async check(): Promise<void> {
     try {
-      await this.redis.ping();
+      await this.ping();
       if (this.away) this.events.onRestored();
       this.away = false;
     } catch (error) {
-      if (!this.away && !this.stopped)
-        this.events.onLost(error instanceof Error ? error.message : String(error));
+      if (!this.away && !this.stopped) this.events.onLost(reason(error as NodeJS.ErrnoException));
       this.away = true;
     }
     if (!this.stopped) this.timer = setTimeout(() => void this.check(), CHECK_MS).unref();
   }
+}
+
+/** A host with several addresses fails with an error that has a code and no message. */
+function reason({ message, code }: NodeJS.ErrnoException): string {
+  return message || code || "no answer";
 }
 
 /** Names of queues are the users' own; as a digest none of their characters can disturb. */

@@ -5,6 +5,8 @@ export interface HealthSource {
   /** Undefined when all is well, otherwise what is wrong. */
   live(): string | undefined;
   ready(): Promise<string | undefined>;
+  /** What does not keep it from working, and should be known all the same. */
+  remark(): Promise<string | undefined>;
   /** A page for Prometheus. */
   metrics(): Promise<string>;
 }
@@ -41,7 +43,7 @@ export class HealthServer {
       case "/healthz":
         return verdict(response, source.live());
       case "/readyz":
-        return verdict(response, await source.ready());
+        return verdict(response, await source.ready(), await source.remark());
       case "/metrics":
         return reply(response, 200, "text/plain; version=0.0.4; charset=utf-8", await source.metrics());
       default:
@@ -50,8 +52,9 @@ export class HealthServer {
   }
 }
 
-function verdict(response: ServerResponse, wrong: string | undefined): void {
-  reply(response, wrong === undefined ? 200 : 503, "text/plain", `${wrong ?? "ok"}\n`);
+function verdict(response: ServerResponse, wrong: string | undefined, remark?: string): void {
+  const lines = remark === undefined ? [wrong ?? "ok"] : [wrong ?? "ok", remark];
+  reply(response, wrong === undefined ? 200 : 503, "text/plain", `${lines.join("\n")}\n`);
 }
 
 function reply(response: ServerResponse, status: number, type: string, body: string): void {

@@ -34,7 +34,7 @@ const announceQueues = statement<never>(
 const putBack = statement<never>(
   "put-back",
   `INSERT INTO {schema}.outbox (publish_at, job_id)
-   VALUES (clock_timestamp() + interval '200 milliseconds', $1) ON CONFLICT DO NOTHING`,
+   SELECT clock_timestamp() + interval '200 milliseconds', unnest($1::uuid[]) ON CONFLICT DO NOTHING`,
 );
 
 const BATCH = 500;
@@ -60,9 +60,9 @@ export async function markAnnounced(db: Database, queues: string[]): Promise<voi
   await db.query(announceQueues, [queues]);
 }
 
-/** A message that came to a worker without room for its job: somebody else shall hear of it. */
-export async function putBackAnnouncement(db: Database, jobId: string): Promise<void> {
-  await db.query(putBack, [jobId]);
+/** Messages that came to a worker without room for their jobs: somebody else shall hear of them. */
+export async function putBackAnnouncements(db: Database, jobIds: string[]): Promise<void> {
+  await db.query(putBack, [jobIds]);
 }
 
 function toAnnouncement(row: OutboxRow): Announcement {

@@ -1,7 +1,7 @@
 import type { DispatchEvents, Dispatcher, Listening } from "../core/dispatch.js";
 import type { WorkerEventListener } from "../core/events.js";
 import type { Database } from "../store/database.js";
-import { markAnnounced, putBackAnnouncement, relayOutbox } from "../store/outbox.js";
+import { markAnnounced, putBackAnnouncements, relayOutbox } from "../store/outbox.js";
 
 export interface DispatchOptions {
   workerId: string;
@@ -15,9 +15,9 @@ interface DispatchHooks {
   /** A search of the database that may take all the room there is. */
   search(): Promise<void> | undefined;
   /** Tries to win the job's lease and to run it. */
-  run(jobId: string): Promise<unknown>;
-  /** Messages stopped flowing: the database's own wake-ups are all there is. */
-  onAway(): void;
+  run(jobId: string): Promise<{ won: boolean }>;
+  /** Jobs may wait that no message will bring: the database must be searched. */
+  wake(): void;
 }
 
 /** How often the database is searched for jobs that no message spoke of, while messages flow. */
@@ -34,6 +34,11 @@ export class Dispatch {
   entering = 0;
   private relaying = false;
   private relayAgain = false;
+  /** Messages that somebody else shall hear, and the statement that will see to it. */
+  private refused: string[] = [];
+  private puttingBack: Promise<void> | undefined;
+  /** Since the last search messages were refused, or told of jobs that others had: new ones may be far behind. */
+  private behind = false;
   private searchedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -52,7 +57,7 @@ export class Dispatch {
       onLost: (why) => {
         this.away = true;
         emit({ event: "dispatch.lost", workerId, why });
-        this.hooks.onAway();
+        this.hooks.wake();
       },
       onRestored: () => {
         this.away = false;
@@ -64,16 +69,22 @@ export class Dispatch {
     void this.relay();
   }
 
-  /** Messages flow, so the database need not be searched, unless the last search is long ago. */
+  /** Messages flow: whoever is notified of a job by the database will hear of it by a message, too. */
+  get flows(): boolean {
+    return !this.away;
+  }
+
+  /** Messages flow, so the database need not be searched, unless they lag or the last search is long ago. */
   get suffices(): boolean {
-    return !this.away && performance.now() - this.searchedAt < BACKSTOP_MS;
+    return this.flows && !this.behind && performance.now() - this.searchedAt < BACKSTOP_MS;
   }
 
   searched(): void {
+    this.behind = false;
     this.searchedAt = performance.now();
   }
 
-  /** There is room again: take messages that were left to other workers. */
+  /** There is room, and nothing ready to fill it with: take messages again, which were left to other workers. */
   resume(): void {
     this.listening?.resume();
   }
@@ -90,7 +101,8 @@ export class Dispatch {
         this.relayAgain = false;
       } while ((await relayOutbox(this.db, (jobs) => this.dispatcher.announce(jobs))) || this.relayAgain);
     } catch {
-      // Rows stay where they are until the broker or the database is back; polling finds their jobs meanwhile.
+      // Rows stay where they are until the broker or the database is back; a search finds their jobs meanwhile.
+      this.hooks.wake();
     }
     this.relaying = false;
   }
@@ -104,12 +116,25 @@ export class Dispatch {
     await this.hooks.search();
     if (this.entering >= this.hooks.room()) {
       this.listening?.pause();
-      await putBackAnnouncement(this.db, jobId).catch(() => {});
-      return;
+      this.behind = true;
+      this.refused.push(jobId);
+      this.puttingBack ??= this.putBack();
+      return this.puttingBack;
     }
     this.entering++;
     // A database that does not answer now: polling finds the job when it does.
-    await this.hooks.run(jobId).catch(() => {});
+    const taken = await this.hooks.run(jobId).catch(() => undefined);
     this.entering--;
+    if (taken && !taken.won) this.behind = true;
+    // Not left to the end of a job, which tells that there is room: all may have lost.
+    if (this.behind && !this.hooks.search()) this.hooks.wake();
+  }
+
+  private async putBack(): Promise<void> {
+    // What else is refused in this turn of the loop shares the statement.
+    await new Promise(setImmediate);
+    this.puttingBack = undefined;
+    // A database that does not answer now: polling finds the jobs when it does.
+    await putBackAnnouncements(this.db, this.refused.splice(0)).catch(() => {});
   }
 }

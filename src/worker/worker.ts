@@ -83,7 +83,7 @@ export class Worker {
         room: () => this.slots.room(),
         search: () => this.search,
         run: (jobId) => this.executeRun(jobId),
-        onAway: () => this.wake(),
+        wake: () => this.wake(),
       });
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
@@ -149,14 +149,14 @@ export class Worker {
     else if (payload === "cancel") void this.stopCancelled();
     else if (this.queueHashes.has(payload)) {
       void this.dispatch?.relay();
-      if (!this.dispatch?.suffices) this.wake();
+      if (!this.dispatch?.flows) this.wake();
     }
   }
 
   private onRoom(): void {
-    this.dispatch?.resume();
     // While messages flow, a search that found nothing is not repeated for every job that ends.
-    if (!(this.dry && this.dispatch?.suffices)) this.fill();
+    if (this.dry && this.dispatch?.suffices) this.dispatch.resume();
+    else this.fill();
   }
 
   private onSettled(): void {
@@ -279,6 +279,8 @@ export class Worker {
         if (this.dry) break;
       }
     } while (this.fillAgain);
+    // As long as a search finds more than there is room for, messages would only be put back.
+    if (this.dry) this.dispatch?.resume();
   }
 
   private room(): number {

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -6,6 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { until } from "./oracle.js";
+
+/** Not every machine has one; tests that need it say so and are skipped. */
+export const redisInstalled = spawnSync("redis-server", ["--version"]).error === undefined;
 
 /** A Redis server of this test's own, which can be killed and started again. */
 export class TestRedis {
@@ -62,7 +65,7 @@ export class TestRedis {
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as { port: number };

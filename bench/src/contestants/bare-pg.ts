@@ -11,7 +11,7 @@ export const barePg: Contestant = {
   settings:
     "one table, one index; insert + pg_notify in one statement, one LISTEN connection, one claim connection",
   keeps: "durable; nothing kept: no lease, no retry, no result (the floor, not a contestant)",
-  only: ["pickup"],
+  only: ["pickup", "pickup-loaded"],
   openQueue: open,
 };
 

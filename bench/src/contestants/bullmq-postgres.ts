@@ -16,7 +16,7 @@ export const bullmqPostgres: Contestant = {
   keeps: "durable; results kept on the job row; no attempt records; no enqueue inside a caller's transaction",
   jobsShare: 0.1,
   loadShare: 0.1,
-  fullOnly: ["drain-4k", "pickup", "snapshot", "in-flight"],
+  fullOnly: ["drain-4k", "pickup", "pickup-loaded", "snapshot", "in-flight"],
   recovery: {
     documented: "lockDuration 30 s, stalledInterval 30 s: a stalled job goes back to wait after 30 to 60 s",
     documentedSeconds: 60,

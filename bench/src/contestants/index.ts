@@ -5,12 +5,13 @@ import { bullmqRedis, bullmqRedisAof } from "./bullmq-redis.ts";
 import { dbos } from "./dbos.ts";
 import { graphileWorker } from "./graphile-worker.ts";
 import { oraclePython } from "./oracle-python.ts";
-import { oracleWorker } from "./oracle-worker.ts";
+import { oracleWorker, oracleWorkerRedis } from "./oracle-worker.ts";
 import { pgBoss } from "./pg-boss.ts";
 import { rq, rqSimple } from "./rq.ts";
 
 export const contestants: Contestant[] = [
   oracleWorker,
+  oracleWorkerRedis,
   ...oraclePython,
   graphileWorker,
   pgBoss,

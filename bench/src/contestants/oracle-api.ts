@@ -8,9 +8,13 @@ import type { PoolClient } from "pg";
  * import, so that the harness type-checks and runs before the product is built.
  */
 export interface OracleApi {
-  connect(options: { databaseUrl: string }): Promise<Oracle>;
+  connect(options: { databaseUrl: string; dispatcher?: Dispatcher }): Promise<Oracle>;
   createWorker(oracle: Oracle, options: { jobs: Job[]; concurrency: number }): Promise<OracleWorker>;
   defineJob(definition: JobDefinition): Job;
+}
+
+export interface Dispatcher {
+  close(): Promise<void>;
 }
 
 export interface Oracle {
@@ -65,6 +69,14 @@ const ENTRY = join(ROOT, "dist", "index.js");
 
 export async function loadOracle(): Promise<OracleApi> {
   return (await import(pathToFileURL(ENTRY).href)) as OracleApi;
+}
+
+export async function openDispatcher(url: string): Promise<Dispatcher> {
+  const entry = pathToFileURL(join(ROOT, "dist", "dispatch", "index.js")).href;
+  const { redisDispatcher } = (await import(entry)) as {
+    redisDispatcher(options: { url: string }): Dispatcher;
+  };
+  return redisDispatcher({ url });
 }
 
 export async function whyNotBuilt(): Promise<string | undefined> {

@@ -10,9 +10,11 @@ import type {
 } from "../types.ts";
 import {
   anything,
+  type Dispatcher,
   type EnqueueOptions,
   type JobContext,
   loadOracle,
+  openDispatcher,
   oracleVersion,
   whyNotBuilt,
 } from "./oracle-api.ts";
@@ -36,8 +38,18 @@ export const oracleWorker: Contestant = {
   keeps: "durable; input, every attempt, result with hash and provenance, all fenced",
   recovery: { documented: "unsupervised: lease (60 s) + 1 s", documentedSeconds: 61, measure: true },
   unavailable: whyNotBuilt,
-  openQueue: open,
+  openQueue: (place) => open(place),
   openSteps,
+};
+
+/** The same with wake-ups through Redis, to set beside BullMQ's own figures. */
+export const oracleWorkerRedis: Contestant = {
+  ...oracleWorker,
+  name: "oracle-worker-redis",
+  usesRedis: true,
+  settings: `${oracleWorker.settings}; jobs announced through BullMQ on a Redis without persistence, leases won by id`,
+  only: ["drain", "pickup", "pickup-loaded"],
+  openQueue: async (place) => open(place, await openDispatcher(place.redisUrl)),
 };
 
 /** A job type that runs `run`; producers register the type without running anything. */
@@ -45,9 +57,12 @@ function definition(run: (context: JobContext) => Promise<unknown> | unknown) {
   return { type: TYPE, input: anything, output: anything, timeoutSeconds: TIMEOUT_SECONDS, run };
 }
 
-async function open(place: Place): Promise<QueueSession> {
+async function open(place: Place, dispatcher?: Dispatcher): Promise<QueueSession> {
   const api = await loadOracle();
-  const oracle = await api.connect({ databaseUrl: place.postgresUrl });
+  const oracle = await api.connect({
+    databaseUrl: place.postgresUrl,
+    ...(dispatcher ? { dispatcher } : {}),
+  });
   const pool = new pg.Pool({ connectionString: place.postgresUrl, max: 1 });
   const job = api.defineJob(definition(() => ({ ok: true })));
 
@@ -70,6 +85,7 @@ async function open(place: Place): Promise<QueueSession> {
       ask<number>(pool, "select count(*)::int as value from oracle.jobs where state = 'SUCCEEDED'"),
     close: async () => {
       await oracle.close();
+      await dispatcher?.close();
       await pool.end();
     },
   };

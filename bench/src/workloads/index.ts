@@ -5,7 +5,7 @@ import { drain } from "./drain.ts";
 import { drain4k } from "./drain-4k.ts";
 import { enqueue } from "./enqueue.ts";
 import { inFlight } from "./in-flight.ts";
-import { pickup } from "./pickup.ts";
+import { pickup, pickupLoaded } from "./pickup.ts";
 import { python } from "./python.ts";
 import { recovery } from "./recovery.ts";
 import { size } from "./size.ts";
@@ -17,6 +17,7 @@ export const workloads: Workload[] = [
   drain4k,
   enqueue,
   pickup,
+  pickupLoaded,
   bareLoop,
   backlog,
   snapshot,
