@@ -3,7 +3,7 @@ import type { Job } from "../core/job.js";
 import type { JobState } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, toJob } from "./job-row.js";
-import { looks, type SourceName } from "./job-sources.js";
+import { type LookRow, looks, type SourceName } from "./job-sources.js";
 import { checkJobId, getJobs } from "./read.js";
 
 export interface JobFilter {
@@ -92,7 +92,7 @@ function waysTo({ state, type, queue, tenantId, specHash, held, text }: JobFilte
       ? [type === undefined ? "ofTenant" : "ofType"]
       : type === undefined && queue === undefined
         ? []
-        : ["ofEvery"];
+        : [type === undefined ? "ofEvery" : "ofEveryType"];
   // Where very many wait, the newest of them are soon met among the others.
   return [
     ...(state === "PENDING" || state === "FAILED_RETRYABLE" ? ["waiting" as const] : []),
@@ -123,13 +123,9 @@ async function lookOnce(db: Database, source: SourceName, filter: JobFilter, { b
     filter.text,
   ]);
   const items = rows.filter((row): row is JobRow & typeof row => row.job_id !== null).map(toJob);
-  const reached = rows[0]?.reached ?? null;
+  const { reached, groups } = rows[0] as LookRow;
   // What is older than asked for need not be looked at.
-  return {
-    items,
-    groups: rows[0]?.groups ?? 0,
-    reached: reached !== null && reached > oldest ? reached : null,
-  };
+  return { items, groups, reached: reached !== null && reached > oldest ? reached : null };
 }
 
 // A job without a key of its own has its id for one. Tenants are found by skipping through idx_jobs_kind.

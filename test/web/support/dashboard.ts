@@ -24,7 +24,8 @@ export class Dashboard {
   ) {}
 
   async start(): Promise<void> {
-    this.server = runCli(["serve", "--port", "0"], { DATABASE_URL: this.db.url });
+    const env = { DATABASE_URL: this.db.url, ARTIFACTS: `file:${this.db.artifacts}` };
+    this.server = runCli(["serve", "--port", "0"], env);
     this.url = await addressOf(this.server);
   }
 
@@ -58,6 +59,6 @@ export function addressOf(server: Running): Promise<string> {
   return until(
     "the server's address",
     async () => /(http:\/\/127\.0\.0\.1:\d+)/.exec(server.output())?.[1],
-    30_000,
+    120_000,
   );
 }
