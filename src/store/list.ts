@@ -41,6 +41,8 @@ const FIRST_ID = "00000000-0000-0000-0000-000000000000";
 /** A first look at as few as fill the page; where few of them match, ever wider ones. */
 const WIDER = 8;
 const WIDEST_LOOK = 20_000;
+/** The first look where there is no better way than among all. */
+const FAR_LOOK = 5_000;
 /** Where a look gathers its candidates anew, there should be few looks, and each must end in time. */
 const GATHERED_LOOK = 10_000;
 const gathered = new Set<SourceName>(["running", "waiting", "textOfTenant", "textOfEvery"]);
@@ -53,7 +55,8 @@ export async function list(db: Database, filter: JobFilter & Paging): Promise<Jo
     const exact = await findExact(db, filter.text, filter.tenantId);
     if (exact.length > 0) return { items: exact, next: null };
   }
-  const endsAt = performance.now() + (filter.withinMs ?? Number.POSITIVE_INFINITY);
+  const patience = filter.withinMs ?? Number.POSITIVE_INFINITY;
+  let endsAt = performance.now() + patience;
   const ways = waysTo(filter);
   let source = ways.shift() ?? "every";
   let below = startOf(filter);
@@ -62,7 +65,10 @@ export async function list(db: Database, filter: JobFilter & Paging): Promise<Jo
   for (;;) {
     const found = await lookOnce(db, source, filter, { below, look, take: limit + 1 - items.length });
     if (found.groups === null) {
+      // Learning that took a while, and the next page will learn it anew: so each one gets far.
       source = ways.shift() ?? "every";
+      look = FAR_LOOK;
+      endsAt = performance.now() + patience;
       continue;
     }
     items.push(...found.items);

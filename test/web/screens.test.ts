@@ -35,7 +35,7 @@ beforeAll(async () => {
   for (const fails of [false, true]) {
     const options = { queue, tenant: `tenant ${nasty}`, key: `key ${fails} ${nasty}` };
     const job = await db.oracle.enqueue(busy, { note: nasty, fails }, options);
-    await db.oracle.wait(job.id, { timeoutSeconds: 30 });
+    await db.oracle.wait(job.id, { timeoutSeconds: 60 });
     jobs.push(job.id);
   }
   await db.oracle.enqueue(`unserved ${nasty}`, { note: nasty }, { queue });
