@@ -40,6 +40,7 @@ beforeAll(async () => {
   }
   await db.oracle.enqueue(`unserved ${nasty}`, { note: nasty }, { queue });
   await db.oracle.pauseQueue(queue);
+  await dashboard.token("viewer", `tenant ${nasty}`, `token ${nasty}`);
   paths = [
     ["overview", "/"],
     ["jobs", "/jobs"],
@@ -89,6 +90,10 @@ it("shows what users sent as the text it is", async () => {
     .waitFor();
   await page.goto(`${dashboard.url}/jobs/${jobs[1]}`);
   await page.getByText(`error ${nasty}`).first().waitFor();
+  await page.goto(`${dashboard.url}/workers`);
+  await page.getByText(`worker ${nasty}`).waitFor();
+  await page.goto(`${dashboard.url}/tenants`);
+  await page.getByText(`token ${nasty}`).waitFor();
   await page.goto(
     `${dashboard.url}/jobs?text=${encodeURIComponent(nasty)}&type=${encodeURIComponent(nasty)}`,
   );

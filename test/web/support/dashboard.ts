@@ -30,9 +30,10 @@ export class Dashboard {
   }
 
   /** A new token; without a tenant it opens all of them. */
-  async token(role: Role, tenant?: string): Promise<string> {
+  async token(role: Role, tenant?: string, name?: string): Promise<string> {
     const whose = tenant === undefined ? ["--all"] : [tenant];
-    const made = await runToEnd(["tenants", "token", ...whose, "--role", role], {
+    const named = name === undefined ? [] : ["--name", name];
+    const made = await runToEnd(["tenants", "token", ...whose, "--role", role, ...named], {
       env: { DATABASE_URL: this.db.url },
     });
     expect(made).toMatchObject({ code: 0, stderr: "" });
