@@ -91,9 +91,9 @@ it("shows what users sent as the text it is", async () => {
   await page.goto(`${dashboard.url}/jobs/${jobs[1]}`);
   await page.getByText(`error ${nasty}`).first().waitFor();
   await page.goto(`${dashboard.url}/workers`);
-  await page.getByText(`worker ${nasty}`).waitFor();
+  await page.getByText(`worker ${nasty}`).first().waitFor();
   await page.goto(`${dashboard.url}/tenants`);
-  await page.getByText(`token ${nasty}`).waitFor();
+  await page.getByText(`token ${nasty}`).first().waitFor();
   await page.goto(
     `${dashboard.url}/jobs?text=${encodeURIComponent(nasty)}&type=${encodeURIComponent(nasty)}`,
   );
