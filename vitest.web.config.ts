@@ -5,8 +5,10 @@ export default defineConfig({
   test: {
     include: ["test/web/**/*.test.ts"],
     globalSetup: ["test/support/server.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A browser, a server, a database and workers share what the machine has.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     fileParallelism: false,
   },
 });

@@ -191,18 +191,49 @@ describe("one job", () => {
 });
 
 describe("GET /jobs", () => {
-  it("pages through everything, newest first, each job once", async () => {
-    const made = await db.oracle.enqueueMany("paged", [...Array(25).keys()], { queue: "paged" });
+  /** The ids on all pages of a list. */
+  async function pages(filter: { queue?: string; type?: string; tenant?: string; text?: string }) {
     const seen: string[] = [];
     let cursor: string | undefined;
     do {
-      const query = { queue: "paged", limit: 7, ...(cursor === undefined ? {} : { cursor }) };
+      const query = { ...filter, limit: 7, ...(cursor === undefined ? {} : { cursor }) };
       const page = await api.listJobs({ query });
       expect(page.items.length).toBeLessThanOrEqual(7);
       seen.push(...page.items.map(({ job_id }) => job_id));
       cursor = page.next ?? undefined;
     } while (cursor !== undefined);
-    expect(seen).toEqual(made.map(({ id }) => id).reverse());
+    return seen;
+  }
+
+  it("pages through everything, newest first, each job once", async () => {
+    const made = await db.oracle.enqueueMany("paged", [...Array(25).keys()], { queue: "paged" });
+    expect(await pages({ queue: "paged" })).toEqual(made.map(({ id }) => id).reverse());
+  });
+
+  it("finds the one it is asked for among thousands of types and queues", { timeout: 120_000 }, async () => {
+    const counts = [...Array(2100).keys()];
+    const lines = counts.map((n) => JSON.stringify({ type: `among-${n}`, input: n, queue: `among-${n}` }));
+    const token = await server.token("operator");
+    const headers = { "content-type": "application/x-ndjson" };
+    const stored = await server.fetch("/jobs/bulk?tenant=among", {
+      method: "POST",
+      token,
+      headers,
+      body: lines.join("\n"),
+    });
+    const answers = (await stored.text())
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    // By name the first and the last.
+    for (const n of [0, 999]) {
+      const own = [answers[n].job_id];
+      expect(await pages({ queue: `among-${n}` }), "queue").toEqual(own);
+      expect(await pages({ type: `among-${n}` }), "type").toEqual(own);
+      expect(await pages({ queue: `among-${n}`, tenant: "among" }), "queue of a tenant").toEqual(own);
+      expect(await pages({ type: `among-${n}`, tenant: "among" }), "type of a tenant").toEqual(own);
+    }
+    expect(await pages({ text: "among-1777" }), "text").toEqual([answers[1777].job_id]);
   });
 
   it("refuses cursors, parameters and values that it does not know", async () => {

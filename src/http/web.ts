@@ -18,6 +18,8 @@ export async function registerDashboard(server: FastifyInstance): Promise<void> 
   if (built) {
     await server.register(serveFiles, {
       root: folder,
+      // The build lays a compressed file beside each.
+      preCompressed: true,
       setHeaders: (response, path) => {
         // Files under assets/ have the hash of their content in their name.
         const lasting = path.startsWith(`${folder}assets/`);

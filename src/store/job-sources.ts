@@ -49,8 +49,8 @@ const named = (ids: string, condition = "true"): Source => ({
      ORDER BY j.job_id DESC`,
 });
 
-/** How many groups of tenant, type and queue are merged into one list at most. */
-const MOST_GROUPS = 500;
+/** How many groups of tenant, type and queue are gone through at most. */
+const MOST_GROUPS = 2000;
 /** How many waiting jobs are gone through one by one at most. */
 const MOST_WAITING = 20_000;
 
@@ -70,6 +70,18 @@ const ofEvery = groups(
   "true",
   "(j.tenant_id, j.job_type, j.queue_name) > (k.tenant_id, k.job_type, k.queue_name)",
 );
+/** Of every tenant, which are found by skipping too, the groups of one type. */
+const ofEveryType = `tenants AS (
+       (SELECT j.tenant_id, 1 AS n FROM {schema}.jobs j ORDER BY j.tenant_id LIMIT 1)
+       UNION ALL
+       SELECT next.tenant_id, k.n + 1 FROM tenants k CROSS JOIN LATERAL (
+         SELECT j.tenant_id FROM {schema}.jobs j
+         WHERE j.tenant_id > k.tenant_id ORDER BY j.tenant_id LIMIT 1) next
+       WHERE k.n < ${MOST_GROUPS}),
+     groups AS (
+       SELECT t.tenant_id, q.job_type, q.queue_name FROM tenants t CROSS JOIN LATERAL (
+         WITH RECURSIVE ${groups("j.tenant_id = t.tenant_id AND j.job_type = $6", "j.queue_name > k.queue_name")}
+         SELECT * FROM groups) q)`;
 const countGroups = `(SELECT nullif(count(*), ${MOST_GROUPS})::integer FROM groups)`;
 
 /** The newest jobs of each group. */
@@ -125,6 +137,10 @@ const sources = {
   ofTenant: merged(ofTenant),
   ofType: merged(ofType),
   ofEvery: merged(ofEvery),
+  ofEveryType: {
+    ...merged(ofEveryType),
+    groups: `(SELECT nullif(count(*), ${MOST_GROUPS})::integer FROM tenants)`,
+  },
   textOfTenant: searched(ofTenant, "d.tenant_id = $8"),
   textOfEvery: searched(ofEvery, "true"),
 } as const satisfies Record<string, Source>;

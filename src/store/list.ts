@@ -3,7 +3,7 @@ import type { Job } from "../core/job.js";
 import type { JobState } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, toJob } from "./job-row.js";
-import { looks, type SourceName } from "./job-sources.js";
+import { type LookRow, looks, type SourceName } from "./job-sources.js";
 import { checkJobId, getJobs } from "./read.js";
 
 export interface JobFilter {
@@ -41,6 +41,8 @@ const FIRST_ID = "00000000-0000-0000-0000-000000000000";
 /** A first look at as few as fill the page; where few of them match, ever wider ones. */
 const WIDER = 8;
 const WIDEST_LOOK = 20_000;
+/** The first look where there is no better way than among all. */
+const FAR_LOOK = 5_000;
 /** Where a look gathers its candidates anew, there should be few looks, and each must end in time. */
 const GATHERED_LOOK = 10_000;
 const gathered = new Set<SourceName>(["running", "waiting", "textOfTenant", "textOfEvery"]);
@@ -53,7 +55,8 @@ export async function list(db: Database, filter: JobFilter & Paging): Promise<Jo
     const exact = await findExact(db, filter.text, filter.tenantId);
     if (exact.length > 0) return { items: exact, next: null };
   }
-  const endsAt = performance.now() + (filter.withinMs ?? Number.POSITIVE_INFINITY);
+  const patience = filter.withinMs ?? Number.POSITIVE_INFINITY;
+  let endsAt = performance.now() + patience;
   const ways = waysTo(filter);
   let source = ways.shift() ?? "every";
   let below = startOf(filter);
@@ -62,7 +65,10 @@ export async function list(db: Database, filter: JobFilter & Paging): Promise<Jo
   for (;;) {
     const found = await lookOnce(db, source, filter, { below, look, take: limit + 1 - items.length });
     if (found.groups === null) {
+      // Learning that took a while, and the next page will learn it anew: so each one gets far.
       source = ways.shift() ?? "every";
+      look = FAR_LOOK;
+      endsAt = performance.now() + patience;
       continue;
     }
     items.push(...found.items);
@@ -92,7 +98,7 @@ function waysTo({ state, type, queue, tenantId, specHash, held, text }: JobFilte
       ? [type === undefined ? "ofTenant" : "ofType"]
       : type === undefined && queue === undefined
         ? []
-        : ["ofEvery"];
+        : [type === undefined ? "ofEvery" : "ofEveryType"];
   // Where very many wait, the newest of them are soon met among the others.
   return [
     ...(state === "PENDING" || state === "FAILED_RETRYABLE" ? ["waiting" as const] : []),
@@ -123,13 +129,9 @@ async function lookOnce(db: Database, source: SourceName, filter: JobFilter, { b
     filter.text,
   ]);
   const items = rows.filter((row): row is JobRow & typeof row => row.job_id !== null).map(toJob);
-  const reached = rows[0]?.reached ?? null;
+  const { reached, groups } = rows[0] as LookRow;
   // What is older than asked for need not be looked at.
-  return {
-    items,
-    groups: rows[0]?.groups ?? 0,
-    reached: reached !== null && reached > oldest ? reached : null,
-  };
+  return { items, groups, reached: reached !== null && reached > oldest ? reached : null };
 }
 
 // A job without a key of its own has its id for one. Tenants are found by skipping through idx_jobs_kind.

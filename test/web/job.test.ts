@@ -38,7 +38,7 @@ it("follows a running job live to its end", async () => {
 it("verifies the hashes of a result", async () => {
   await db.worker({ jobs: [echo], queues: ["verify"] });
   const job = await db.oracle.enqueue(echo, { n: 5 }, { queue: "verify" });
-  await job.result({ timeoutSeconds: 20 });
+  await job.result({ timeoutSeconds: 60 });
   const page = await dashboard.open(`/jobs/${job.id}`);
   await page.getByRole("button", { name: "Verify hashes" }).click();
   await page.getByText("Verified: every hash").waitFor();
@@ -62,7 +62,7 @@ it("cancels a job that runs", async () => {
 it("replays a job with edited input, as a new job", async () => {
   await db.worker({ jobs: [echo], queues: ["replay"] });
   const job = await db.oracle.enqueue(echo, { n: 5 }, { queue: "replay" });
-  await job.result({ timeoutSeconds: 20 });
+  await job.result({ timeoutSeconds: 60 });
   const page = await dashboard.open(`/jobs/${job.id}`);
   await page.getByRole("button", { name: "Replay…" }).click();
   const input = page.getByLabel("Input, as JSON");
@@ -100,7 +100,7 @@ const keeper = defineJob({
 it("previews artifacts: text, JSON and images", async () => {
   await db.worker({ jobs: [keeper], queues: ["keep"] });
   const job = await db.oracle.enqueue(keeper, {}, { queue: "keep" });
-  await job.result({ timeoutSeconds: 20 });
+  await job.result({ timeoutSeconds: 60 });
   const page = await dashboard.open(`/jobs/${job.id}`);
   const artifacts = page.getByRole("region", { name: "Artifacts" });
   const previews = artifacts.getByRole("button", { name: "Preview" });

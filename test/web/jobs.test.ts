@@ -13,11 +13,11 @@ it("filters to failures and retries them in bulk, with their number before the c
   const inputs = [failing, failing, failing];
   const failed = await db.oracle.enqueueMany(flaky, inputs, { queue: "bulk" });
   await db.oracle.enqueue(echo, { n: 1 }, { queue: "bulk" });
-  for (const job of failed) await db.oracle.wait(job.id, { timeoutSeconds: 20 });
+  for (const job of failed) await db.oracle.wait(job.id, { timeoutSeconds: 60 });
   const page = await dashboard.open("/jobs?queue=bulk");
   await page.getByRole("cell", { name: "Succeeded" }).waitFor();
   await page.getByRole("link", { name: "Failed", exact: true }).click();
-  await until("three rows", async () => (await page.locator("tbody tr").count()) === 3);
+  await until("three rows", async () => (await page.locator("tbody tr").count()) === 3, 60_000);
   expect(new URL(page.url()).search).toBe("?queue=bulk&state=FAILED_TERMINAL");
   await shot(page, "jobs-failed");
   await page.getByRole("button", { name: "Retry all found…" }).click();
@@ -28,7 +28,7 @@ it("filters to failures and retries them in bulk, with their number before the c
   await page.getByText("3 jobs retried").waitFor();
   // They succeed in their second attempt, so the list of failures runs empty.
   for (const job of failed)
-    expect((await db.oracle.wait(job.id, { timeoutSeconds: 20 }))?.state).toBe("SUCCEEDED");
+    expect((await db.oracle.wait(job.id, { timeoutSeconds: 60 }))?.state).toBe("SUCCEEDED");
   await page.getByRole("button", { name: "3 moved on: show" }).click();
   await page.getByText("No job fits these filters").waitFor();
 });
@@ -47,7 +47,7 @@ it("keeps its rows where they are while jobs come, and shows the new ones on req
   await db.oracle.enqueueMany(echo, [{ n: 1 }, { n: 2 }], { queue: "steady" });
   const page = await dashboard.open("/jobs?queue=steady");
   const ids = () => page.locator("tbody a").evaluateAll((links) => links.map((link) => link.title));
-  await until("two rows", async () => (await ids()).length === 2);
+  await until("two rows", async () => (await ids()).length === 2, 60_000);
   const before = await ids();
   const place = await page.locator("tbody tr").first().boundingBox();
   const more = await db.oracle.enqueue(echo, { n: 3 }, { queue: "steady" });
@@ -57,7 +57,7 @@ it("keeps its rows where they are while jobs come, and shows the new ones on req
   expect(await page.locator("tbody tr").first().boundingBox()).toEqual(place);
   await shot(page, "jobs-steady");
   await button.click();
-  await until("three rows", async () => (await ids()).length === 3);
+  await until("three rows", async () => (await ids()).length === 3, 60_000);
   expect(await ids()).toEqual([more.id, ...before]);
 });
 
@@ -65,11 +65,11 @@ it("walks through the pages of a long list", async () => {
   const inputs = Array.from({ length: 60 }, (_, n) => ({ n }));
   await db.oracle.enqueueMany(echo, inputs, { queue: "long" });
   const page = await dashboard.open("/jobs?queue=long");
-  await until("a full page", async () => (await page.locator("tbody tr").count()) === 50);
+  await until("a full page", async () => (await page.locator("tbody tr").count()) === 50, 60_000);
   await page.getByRole("link", { name: "Older" }).click();
-  await until("the rest", async () => (await page.locator("tbody tr").count()) === 10);
+  await until("the rest", async () => (await page.locator("tbody tr").count()) === 10, 60_000);
   await page.goBack();
-  await until("the first page again", async () => (await page.locator("tbody tr").count()) === 50);
+  await until("the first page again", async () => (await page.locator("tbody tr").count()) === 50, 60_000);
 });
 
 it("is steered by keyboard: search, rows, Enter, Escape", async () => {

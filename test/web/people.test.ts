@@ -15,7 +15,7 @@ const handlers = new URL("support/handlers.mjs", import.meta.url).pathname;
 it("resolves an effect in doubt, and the job goes on without sending it again", async () => {
   const job = await db.oracle.enqueue("charge_card", { cents: 1250 }, { queue: "charge" });
   const work = runCli(["work", "--handlers", handlers, "--queues", "charge"], { DATABASE_URL: db.url });
-  await until("the job is held", async () => (await db.oracle.get(job.id))?.holdReason, 30_000);
+  await until("the job is held", async () => (await db.oracle.get(job.id))?.holdReason, 120_000);
   const page = await dashboard.open("/");
   await page.getByRole("listitem").filter({ hasText: "1 effect in doubt" }).getByRole("link").click();
   await page.getByRole("heading", { name: "Effects" }).waitFor();
@@ -37,7 +37,7 @@ it("resolves an effect in doubt, and the job goes on without sending it again", 
 it("shows both attempts after a crash, with the cause of the first", async () => {
   const job = await db.oracle.enqueue("fragile", {}, { queue: "fragile" });
   const work = runCli(["work", "--handlers", handlers, "--queues", "fragile"], { DATABASE_URL: db.url });
-  await job.result({ timeoutSeconds: 30 });
+  await job.result({ timeoutSeconds: 120 });
   const page = await dashboard.open(`/jobs/${job.id}`);
   const attempts = page.getByRole("region", { name: "Attempts" }).getByRole("listitem");
   await attempts.nth(1).waitFor();
@@ -68,7 +68,7 @@ const mailing = defineJob({
 it("approves a plan, which is then carried out", async () => {
   await db.worker({ jobs: [mailing], queues: ["plan"] });
   const job = await db.oracle.enqueue(mailing, { to: ["anna", "ben"] }, { queue: "plan" });
-  await until("the plan is made", async () => (await db.oracle.get(job.id))?.holdReason);
+  await until("the plan is made", async () => (await db.oracle.get(job.id))?.holdReason, 60_000);
   const page = await dashboard.open(`/jobs/${job.id}`);
   await page.getByText("Held: awaiting approval").waitFor();
   await page.getByText("mail anna").waitFor();
@@ -83,7 +83,7 @@ it("approves a plan, which is then carried out", async () => {
 it("rejects a plan, and none of it is carried out", async () => {
   await db.worker({ jobs: [mailing], queues: ["refuse"] });
   const job = await db.oracle.enqueue(mailing, { to: ["everybody"] }, { queue: "refuse" });
-  await until("the plan is made", async () => (await db.oracle.get(job.id))?.holdReason);
+  await until("the plan is made", async () => (await db.oracle.get(job.id))?.holdReason, 60_000);
   const page = await dashboard.open(`/jobs/${job.id}`);
   await page.getByRole("button", { name: "Reject…" }).click();
   await page.getByLabel("Why").fill("too many addressees");

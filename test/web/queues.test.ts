@@ -8,7 +8,7 @@ const { db } = dashboard;
 
 it("pauses a queue, so that nothing starts, and resumes it", async () => {
   await db.worker({ jobs: [echo], queues: ["mails"] });
-  await (await db.oracle.enqueue(echo, { n: 0 }, { queue: "mails" })).result({ timeoutSeconds: 20 });
+  await (await db.oracle.enqueue(echo, { n: 0 }, { queue: "mails" })).result({ timeoutSeconds: 60 });
   await db.oracle.enqueue(echo, { n: 1 }, { queue: "waiting-only" });
   await db.oracle.pauseQueue("mails");
   await db.oracle.resumeQueue("mails");
@@ -26,6 +26,6 @@ it("pauses a queue, so that nothing starts, and resumes it", async () => {
   await row.getByRole("button", { name: "Resume… mails" }).click();
   await page.getByText("1 job ready now").waitFor();
   await page.getByRole("button", { name: "Resume the queue" }).click();
-  expect(await job.result({ timeoutSeconds: 20 })).toEqual({ n: 2 });
+  expect(await job.result({ timeoutSeconds: 60 })).toEqual({ n: 2 });
   await row.getByText("Open").waitFor();
 });

@@ -1,9 +1,7 @@
 import { defineJob, TerminalError } from "oracle-worker";
-import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { until } from "../support/oracle.js";
-import { faultsFound, shot, sticksOut } from "./support/browser.js";
+import { faultsFound, layoutShift, settle, shot, sticksOut } from "./support/browser.js";
 import { useDashboard } from "./support/dashboard.js";
 
 // Every page, filled with what users may send: on every screen, for every eye, and never as markup.
@@ -37,11 +35,12 @@ beforeAll(async () => {
   for (const fails of [false, true]) {
     const options = { queue, tenant: `tenant ${nasty}`, key: `key ${fails} ${nasty}` };
     const job = await db.oracle.enqueue(busy, { note: nasty, fails }, options);
-    await db.oracle.wait(job.id, { timeoutSeconds: 30 });
+    await db.oracle.wait(job.id, { timeoutSeconds: 60 });
     jobs.push(job.id);
   }
   await db.oracle.enqueue(`unserved ${nasty}`, { note: nasty }, { queue });
   await db.oracle.pauseQueue(queue);
+  await dashboard.token("viewer", `tenant ${nasty}`, `token ${nasty}`);
   paths = [
     ["overview", "/"],
     ["jobs", "/jobs"],
@@ -55,20 +54,14 @@ beforeAll(async () => {
   ];
 });
 
-/** Waits until nothing on the page is still loading. */
-async function settle(page: Page): Promise<void> {
-  await page.getByRole("heading", { level: 1 }).waitFor();
-  await until("everything has loaded", async () => (await page.locator("[aria-busy]").count()) === 0);
-}
-
 describe.each([
   ["a desktop", "desktop", {}],
   ["a desktop in the dark", "desktop-dark", { dark: true }],
   ["a phone", "phone", { width: 360, height: 740 }],
   ["a phone in the dark", "phone-dark", { width: 360, height: 740, dark: true }],
 ] as const)("on %s", (_, name, screen) => {
-  it("every page fits, axe finds nothing serious, and no text becomes markup", {
-    timeout: 180_000,
+  it("every page fits and stays where it is, axe finds nothing serious, and no text becomes markup", {
+    timeout: 600_000,
   }, async () => {
     const page = await dashboard.open("/", screen);
     for (const [each, path] of paths) {
@@ -76,6 +69,7 @@ describe.each([
       await settle(page);
       expect(await faultsFound(page), path).toEqual([]);
       expect(await sticksOut(page), path).toEqual([]);
+      expect(await layoutShift(page), path).toBeLessThan(0.1);
       expect(await page.evaluate("globalThis.hit"), path).toBeUndefined();
       expect(await page.locator('img[src="x"], script:not([src]), [onerror]').count(), path).toBe(0);
       await shot(page, `${name}-${each}`, { whole: true });
@@ -96,6 +90,10 @@ it("shows what users sent as the text it is", async () => {
     .waitFor();
   await page.goto(`${dashboard.url}/jobs/${jobs[1]}`);
   await page.getByText(`error ${nasty}`).first().waitFor();
+  await page.goto(`${dashboard.url}/workers`);
+  await page.getByText(`worker ${nasty}`).first().waitFor();
+  await page.goto(`${dashboard.url}/tenants`);
+  await page.getByText(`token ${nasty}`).first().waitFor();
   await page.goto(
     `${dashboard.url}/jobs?text=${encodeURIComponent(nasty)}&type=${encodeURIComponent(nasty)}`,
   );

@@ -16,6 +16,7 @@ export function ArtifactsPanel({ job }: { job: JobJson }) {
   return (
     <Panel title="Artifacts">
       {error && <ErrorNotice error={error} />}
+      {!artifacts && !error && <Skeleton lines={2} />}
       {artifacts?.length === 0 && <p className="muted">None: files and texts a handler keeps appear here.</p>}
       <ul className="records">
         {artifacts?.map((artifact) => (

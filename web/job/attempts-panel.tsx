@@ -1,7 +1,7 @@
 import type { AttemptJson, JobJson } from "../../src/http/client.js";
 import { Id } from "../ui/copy.js";
 import { Json, Text } from "../ui/json.js";
-import { Empty, ErrorNotice, Panel, Skeleton } from "../ui/page.js";
+import { Empty, ErrorNotice, Panel } from "../ui/page.js";
 import { lookOf, StateBadge } from "../ui/state.js";
 import { shortDuration, Time, useNow } from "../ui/time.js";
 import { useAttempts } from "./use-job.js";
@@ -24,7 +24,6 @@ export function AttemptsPanel({ job, renewals }: { job: JobJson; renewals: numbe
       }
     >
       {error && <ErrorNotice error={error} />}
-      {!attempts && !error && <Skeleton />}
       {attempts?.length === 0 && <NotStarted job={job} />}
       <ol className="timeline">
         {attempts?.map((attempt) => (

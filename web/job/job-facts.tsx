@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import type { JobJson } from "../../src/http/client.js";
 import { attemptsOf } from "../jobs/jobs-table.js";
 import { Link } from "../router.js";
@@ -27,21 +28,20 @@ export function JobFacts({ job }: { job: JobJson }) {
           ["Started", <Time key="t" at={job.started_at} />],
           ["Ended", <Time key="t" at={job.completed_at} />],
           ["Deadline", <Time key="t" at={job.deadline} />],
-          ["Pinned version", job.handler_version ?? "none"],
           ["Key", <Id key="k" value={job.idempotency_key} what="idempotency key" />],
           ["Specification", <Id key="s" value={job.spec_hash} what="specification hash" />],
-          [
+          ...given("Pinned version", job.handler_version),
+          ...given(
             "Replay of",
-            job.replay_of ? (
-              <Link key="r" href={`/jobs/${job.replay_of}`}>
-                {shortId(job.replay_of)}
-              </Link>
-            ) : (
-              "none"
-            ),
-          ],
+            job.replay_of && <Link href={`/jobs/${job.replay_of}`}>{shortId(job.replay_of)}</Link>,
+          ),
         ]}
       />
     </Panel>
   );
+}
+
+/** What few jobs have, and none gets later. */
+function given(name: string, value: ReactNode): [string, ReactNode][] {
+  return value ? [[name, value]] : [];
 }

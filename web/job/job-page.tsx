@@ -15,7 +15,7 @@ import { JobFacts } from "./job-facts.js";
 import { LogsPanel } from "./logs-panel.js";
 import { ResultPanel } from "./result-panel.js";
 import { StepsPanel } from "./steps-panel.js";
-import { useJob } from "./use-job.js";
+import { useAttempts, useJob } from "./use-job.js";
 import { useJobStream } from "./use-job-stream.js";
 
 export function JobPage({ jobId }: { jobId: string }) {
@@ -35,6 +35,7 @@ export function JobPage({ jobId }: { jobId: string }) {
 function Job({ job, renewals, connected }: { job: JobWithInputJson; renewals: number; connected: boolean }) {
   const { dev } = useSession();
   const live = !isFinished(job.state);
+  const attempts = useAttempts(job);
   return (
     <>
       <PageHead
@@ -50,22 +51,29 @@ function Job({ job, renewals, connected }: { job: JobWithInputJson; renewals: nu
       />
       <HoldNotice job={job} />
       {dev && <CrashNotice job={job} />}
-      <div className="job-columns">
-        <div className="stack wide-gap">
-          <AttemptsPanel job={job} renewals={renewals} />
-          <LogsPanel job={job} />
-          <ResultPanel job={job} />
-          <Panel title="Input">
-            <Json value={job.input} what="input" />
-          </Panel>
-        </div>
-        <div className="stack wide-gap">
-          <JobFacts job={job} />
-          <EffectsPanel job={job} />
-          <StepsPanel job={job} />
-          <ArtifactsPanel job={job} />
-        </div>
-      </div>
+      {/* They come first on the page: shown later, they would push away all that is below. */}
+      {attempts.isPending ? <Skeleton lines={10} /> : <Panels job={job} renewals={renewals} />}
     </>
+  );
+}
+
+function Panels({ job, renewals }: { job: JobWithInputJson; renewals: number }) {
+  return (
+    <div className="job-columns">
+      <div className="stack wide-gap">
+        <AttemptsPanel job={job} renewals={renewals} />
+        <LogsPanel job={job} />
+        <ResultPanel job={job} />
+        <Panel title="Input">
+          <Json value={job.input} what="input" />
+        </Panel>
+      </div>
+      <div className="stack wide-gap">
+        <JobFacts job={job} />
+        <EffectsPanel job={job} />
+        <StepsPanel job={job} />
+        <ArtifactsPanel job={job} />
+      </div>
+    </div>
   );
 }

@@ -1,7 +1,7 @@
 import type { JobJson } from "../../src/http/client.js";
 import { Id } from "../ui/copy.js";
 import { Json } from "../ui/json.js";
-import { ErrorNotice, Panel } from "../ui/page.js";
+import { ErrorNotice, Panel, Skeleton } from "../ui/page.js";
 import { Time } from "../ui/time.js";
 import { useSteps } from "./use-job.js";
 
@@ -10,6 +10,7 @@ export function StepsPanel({ job }: { job: JobJson }) {
   return (
     <Panel title="Steps">
       {error && <ErrorNotice error={error} />}
+      {!steps && !error && <Skeleton lines={2} />}
       {steps?.length === 0 && (
         <p className="muted">None: a step's value is remembered and not computed twice.</p>
       )}

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useSession } from "../session.js";
-import { ErrorNotice, PageHead, Skeleton } from "../ui/page.js";
+import { ErrorNotice, PageHead } from "../ui/page.js";
 import { AttentionPanel } from "./attention-panel.js";
 import { CrashPanel } from "./crash-panel.js";
 import { StatsCharts } from "./stats-charts.js";
@@ -23,7 +23,7 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview" actions={<WindowChoice window={window} choose={setWindow} />} />
       {error && <ErrorNotice error={error} retry={() => void refetch()} />}
-      {!stats && !error && <Skeleton lines={14} />}
+      {!stats && !error && <Waiting dev={dev} />}
       {stats && (
         <>
           <StatsTiles stats={stats} />
@@ -32,6 +32,23 @@ export function OverviewPage() {
           <StatsCharts stats={stats} />
         </>
       )}
+    </>
+  );
+}
+
+/** Keeps the place of what comes. */
+function Waiting({ dev }: { dev: boolean }) {
+  const boxes = (count: number, look: string) =>
+    // biome-ignore lint/suspicious/noArrayIndexKey: the boxes are all alike
+    Array.from({ length: count }, (_, index) => <div key={index} className={`${look} waits`} />);
+  return (
+    <>
+      <div className="tiles" aria-busy="true">
+        <span className="visually-hidden">Loading</span>
+        {boxes(8, "tile")}
+      </div>
+      {boxes(dev ? 2 : 1, "panel needs-place")}
+      <div className="charts">{boxes(5, "chart")}</div>
     </>
   );
 }

@@ -45,7 +45,7 @@ export function optionsOf(
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     cursor: { y: false, drag: { setScale: false } },
     scales: {
       // A first sample alone would stretch over years.
@@ -58,7 +58,11 @@ export function optionsOf(
         label,
         stroke: resolve(colour),
         width: 1.6,
-        points: { show: ({ data: [times] }: uPlot) => times.length < 2 },
+        points: {
+          show: false,
+          filter: (plot: uPlot, index: number) => lonely(plot.data[index] ?? []),
+          size: 4,
+        },
         ...(dash ? { dash } : {}),
         ...(fill ? { fill: withAlpha(resolve(colour)) } : {}),
       })),
@@ -79,6 +83,12 @@ export function optionsOf(
     ],
     hooks: { setCursor: [(made) => onPoint(made.cursor.idx ?? null)] },
   };
+}
+
+/** Values without a neighbour: no line would show them. */
+function lonely(values: ArrayLike<number | null | undefined>): number[] {
+  const known = (at: number) => values[at] !== null && values[at] !== undefined;
+  return Array.from(values, (_, at) => at).filter((at) => known(at) && !known(at - 1) && !known(at + 1));
 }
 
 function spanOf(times: ArrayLike<number>): [from: number, to: number] {

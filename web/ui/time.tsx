@@ -20,8 +20,10 @@ function watch(listener: () => void): () => void {
   };
 }
 
+/** Renders again every second. What has come since the last tick is not in the future. */
 export function useNow(): number {
-  return useSyncExternalStore(watch, () => now);
+  useSyncExternalStore(watch, () => now);
+  return Date.now();
 }
 
 const units: [seconds: number, name: string][] = [

@@ -8,11 +8,11 @@ import { Time } from "../ui/time.js";
 
 const columns: Column<WorkerJson>[] = [
   { title: "State", cell: (worker) => <WorkerState worker={worker} />, narrow: true },
-  { title: "Worker", cell: ({ worker_id }) => <code>{worker_id}</code> },
-  { title: "Host", cell: ({ host, pid }) => <span>{`${host}, process ${pid}`}</span> },
+  { title: "Worker", cell: ({ worker_id }) => <code className="breaks">{worker_id}</code> },
+  { title: "Host", cell: ({ host, pid }) => <span className="breaks">{`${host}, process ${pid}`}</span> },
   { title: "Running", cell: ({ running, concurrency }) => `${running} of ${concurrency}`, number: true },
-  { title: "Queues", wide: true, cell: ({ queues }) => <span>{queues.join(", ")}</span> },
-  { title: "Types", wide: true, cell: ({ types }) => <span>{types.join(", ")}</span> },
+  { title: "Queues", wide: true, cell: ({ queues }) => <span className="breaks">{queues.join(", ")}</span> },
+  { title: "Types", wide: true, cell: ({ types }) => <span className="breaks">{types.join(", ")}</span> },
   { title: "Version", cell: ({ version }) => version, narrow: true },
   { title: "Started", cell: ({ started_at }) => <Time at={started_at} />, narrow: true },
   { title: "Seen", cell: ({ seen_at }) => <Time at={seen_at} />, narrow: true },

@@ -4,8 +4,12 @@ import packed from "@sparticuz/chromium";
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { until } from "../../support/oracle.js";
 
 const artifacts = fileURLToPath(new URL("../../../test-artifacts/", import.meta.url));
+
+/** How long a page may take for one thing on a busy machine. */
+export const PATIENCE_MS = 90_000;
 
 export interface Screen {
   width?: number;
@@ -44,6 +48,7 @@ export class TestBrowser {
       locale: "en-GB",
       reducedMotion: "reduce",
     });
+    context.setDefaultTimeout(PATIENCE_MS);
     this.contexts.push(context);
     const page = await context.newPage();
     page.on("pageerror", (error) => this.complaints.push(String(error)));
@@ -63,6 +68,27 @@ export class TestBrowser {
   async close(): Promise<void> {
     await this.browser?.close();
   }
+}
+
+/** Waits until nothing on the page is still loading. */
+export async function settle(page: Page): Promise<void> {
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await until(
+    "everything has loaded",
+    async () => (await page.locator("[aria-busy]").count()) === 0,
+    PATIENCE_MS,
+  );
+}
+
+/**
+ * How much of the page has moved by itself since it was opened, as browsers count it: 0.1 is what is called good.
+ */
+export async function layoutShift(page: Page): Promise<number> {
+  return (await page.evaluate(`new Promise((resolve) => {
+    const seen = [];
+    new PerformanceObserver((list) => seen.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve(seen.reduce((sum, { value, hadRecentInput }) => sum + (hadRecentInput ? 0 : value), 0)), 100);
+  })`)) as number;
 }
 
 /** Kept as `test-artifacts/NAME.png`, to be looked at. */

@@ -24,14 +24,16 @@ export class Dashboard {
   ) {}
 
   async start(): Promise<void> {
-    this.server = runCli(["serve", "--port", "0"], { DATABASE_URL: this.db.url });
+    const env = { DATABASE_URL: this.db.url, ARTIFACTS: `file:${this.db.artifacts}` };
+    this.server = runCli(["serve", "--port", "0"], env);
     this.url = await addressOf(this.server);
   }
 
   /** A new token; without a tenant it opens all of them. */
-  async token(role: Role, tenant?: string): Promise<string> {
+  async token(role: Role, tenant?: string, name?: string): Promise<string> {
     const whose = tenant === undefined ? ["--all"] : [tenant];
-    const made = await runToEnd(["tenants", "token", ...whose, "--role", role], {
+    const named = name === undefined ? [] : ["--name", name];
+    const made = await runToEnd(["tenants", "token", ...whose, "--role", role, ...named], {
       env: { DATABASE_URL: this.db.url },
     });
     expect(made).toMatchObject({ code: 0, stderr: "" });
@@ -58,6 +60,6 @@ export function addressOf(server: Running): Promise<string> {
   return until(
     "the server's address",
     async () => /(http:\/\/127\.0\.0\.1:\d+)/.exec(server.output())?.[1],
-    30_000,
+    120_000,
   );
 }
