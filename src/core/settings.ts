@@ -9,6 +9,8 @@ interface Setting<T extends Parsed> {
   readonly fallback: T | undefined;
   /** What a value may be, in words for the error. */
   readonly right: string;
+  /** The same for machines, as JSON Schema: the chart's values are checked with it. */
+  readonly schema?: object;
   parse(text: string): T | undefined;
 }
 
@@ -16,6 +18,7 @@ const text = (about: string, fallback?: string): Setting<string> => ({
   about,
   fallback,
   right: "a text that is not empty",
+  schema: { type: "string" },
   parse: (value) => (value.trim() === "" ? undefined : value),
 });
 
@@ -24,6 +27,7 @@ const databaseAddress = (about: string): Setting<string> => ({
   about,
   fallback: undefined,
   right: "an address such as postgresql://user:password@host:5432/database",
+  schema: { type: "string", pattern: "^(postgres(ql)?://.+|/.+|)$" },
   // A socket's directory stands in for the host, as a path or as `?host=` behind an empty one.
   parse: (value) => {
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value.replace("@/", "@socket/"));
@@ -35,6 +39,7 @@ const redisAddress = (about: string): Setting<string> => ({
   about,
   fallback: undefined,
   right: "an address such as redis://user:password@host:6379/0",
+  schema: { type: "string", pattern: "^(rediss?://.+|)$" },
   parse: (value) => (/^rediss?:\/\//.test(value) && URL.canParse(value) ? value : undefined),
 });
 
@@ -47,6 +52,7 @@ const wholeNumber = (
   about,
   fallback,
   right: `a whole number from ${least} to ${most}`,
+  schema: { type: ["integer", "string"], minimum: least, maximum: most, pattern: "^[0-9]+$" },
   parse: (value) => {
     const number = /^\d+$/.test(value.trim()) ? Number(value) : Number.NaN;
     return number >= least && number <= most ? number : undefined;
@@ -58,6 +64,12 @@ const duration = (about: string, fallback: number, least: number, most: number):
   about,
   fallback,
   right: `a duration from ${least}s to ${most}s, such as 30s, 500ms or 5m`,
+  schema: {
+    type: ["number", "string"],
+    minimum: least,
+    maximum: most,
+    pattern: "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)?$",
+  },
   parse: (value) => {
     const seconds = parseDuration(value);
     return seconds !== undefined && seconds >= least && seconds <= most ? seconds : undefined;
@@ -68,6 +80,7 @@ const flag = (about: string): Setting<boolean> => ({
   about,
   fallback: false,
   right: "1, 0, true or false",
+  schema: { enum: ["1", "0", "true", "false", 1, 0, true, false] },
   parse: (value) => ({ "1": true, true: true, "0": false, false: false })[value.trim().toLowerCase()],
 });
 
@@ -75,6 +88,7 @@ const names = (about: string, fallback: string[]): Setting<string[]> => ({
   about,
   fallback,
   right: "names separated by commas",
+  schema: { type: ["string", "array"], items: { type: "string" }, minLength: 1, minItems: 1 },
   parse: (value) => {
     const parts = value.split(",").map((part) => part.trim());
     return parts.every((part) => part.length >= 1 && part.length <= 200) ? parts : undefined;
@@ -85,6 +99,7 @@ const oneOf = (about: string, fallback: string, words: string[]): Setting<string
   about,
   fallback,
   right: `one of ${words.join(", ")}`,
+  schema: { enum: words },
   parse: (value) => words.find((word) => word === value.trim().toLowerCase()),
 });
 
@@ -93,6 +108,7 @@ const artifactAddress = (about: string, fallback: string): Setting<string> => ({
   about,
   fallback,
   right: "file:FOLDER or s3://BUCKET/PREFIX",
+  schema: { type: "string", pattern: "^(file:|s3://).+" },
   parse: (value) => (artifactPlace(value) ? value : undefined),
 });
 
