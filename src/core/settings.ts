@@ -60,7 +60,12 @@ const wholeNumber = (
 });
 
 /** A duration in seconds: `30`, `30s`, `500ms`, `5m`, `2h`. */
-const duration = (about: string, fallback: number, least: number, most: number): Setting<number> => ({
+const duration = (
+  about: string,
+  fallback: number | undefined,
+  least: number,
+  most: number,
+): Setting<number> => ({
   about,
   fallback,
   right: `a duration from ${least}s to ${most}s, such as 30s, 500ms or 5m`,
@@ -129,13 +134,20 @@ export const settingsTable = {
   MAX_PAYLOAD_BYTES: wholeNumber("largest input or result, as JSON text", 1_048_576, 1024, 268_435_456),
   MAX_PAYLOAD_DEPTH: wholeNumber("deepest nesting of an input or result", 64, 1, 500),
   ARTIFACTS: artifactAddress("where artifacts' bytes are kept", "file:.oracle-worker/artifacts"),
+  RETENTION: duration("how long finished jobs are kept; without it for ever", undefined, 1, 3_155_760_000),
+  KEY_PROTECTION: duration(
+    "how long a finished job with a key is kept at least",
+    2_592_000,
+    0,
+    3_155_760_000,
+  ),
   LOG_LEVEL: oneOf("what is logged", "info", ["silent", "error", "warn", "info", "debug"]),
 } as const;
 
 export type SettingName = keyof typeof settingsTable;
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
 /** Those without a default may be missing. */
-type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID";
+type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID" | "RETENTION";
 export type Settings = Readonly<{
   [Name in SettingName]:
     | ValueOf<(typeof settingsTable)[Name]>

@@ -87,6 +87,8 @@ function describe(event: WorkerEvent): Line {
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":
       return ["info", `database is back (${event.during})`, {}];
+    case "jobs.pruned":
+      return ["info", `${event.jobs} finished jobs were older than RETENTION and are deleted`, {}];
     case "acquire.lost":
       return ["info", `Lease acquisition failed: the job ${event.why}`, { job_id: event.jobId }];
     case "dispatch.lost":

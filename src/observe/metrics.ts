@@ -27,6 +27,11 @@ export class WorkerMetrics {
     help: "Leases that ran out or were taken over while this process held them.",
     registers: [this.registry],
   });
+  private readonly pruned = new Counter({
+    name: "oracle_jobs_pruned_total",
+    help: "Finished jobs that were deleted for their age.",
+    registers: [this.registry],
+  });
   private readonly waited = new Histogram({
     name: "oracle_job_wait_seconds",
     help: "From being due to being started, by this machine's clock.",
@@ -54,6 +59,7 @@ export class WorkerMetrics {
       this.waited.observe({ queue }, Math.max(0, Date.now() / 1000 - readySince));
     } else if (event.event === "job.settled") this.hearSettled(event);
     else if (event.event === "lease.lost") this.lost.inc();
+    else if (event.event === "jobs.pruned") this.pruned.inc(event.jobs);
   };
 
   private hearSettled({ lease, outcome, seconds }: WorkerEvent & { event: "job.settled" }): void {
