@@ -41,7 +41,7 @@ const rich = defineJob({
     log.info("begun");
     await artifact("report.json", { pages: 3 });
     await step("first", () => 1);
-    await effect({ name: "mail", kind: "idempotent", request: { to: "x" } }, async () => ({ sent: true }));
+    await effect({ key: "mail", kind: "idempotent", request: { to: "x" } }, async () => ({ sent: true }));
     if (input.fail) throw new TerminalError("no");
     return { done: true };
   },

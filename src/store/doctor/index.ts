@@ -15,8 +15,8 @@ import { wakeUps } from "./wake-ups.js";
 /** In the order of the report. A new check is a file beside these and a name here. */
 const checks: Check[] = [
   server,
-  clock,
   migrations,
+  clock,
   roles,
   tenantLogins,
   rowSecurity,
