@@ -6,6 +6,7 @@ export type WorkerEvent =
   | { event: "worker.started"; workerId: string; queues: string[]; jobTypes: string[]; concurrency: number }
   | { event: "worker.draining"; workerId: string; running: number }
   | { event: "worker.stopped"; workerId: string; handedBack: number; abandoned: number }
+  | { event: "jobs.claimed"; workerId: string; leases: Lease[] }
   | { event: "job.started"; workerId: string; lease: Lease }
   | {
       event: "job.settled";

@@ -145,6 +145,10 @@ export class Worker {
     this.slots.stopAll("shutdown");
   }
 
+  poolUse(): ReturnType<Database["poolUse"]> {
+    return this.db.poolUse();
+  }
+
   private wake(): void {
     this.dry = false;
     this.claimer.nudge();
