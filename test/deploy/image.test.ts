@@ -51,8 +51,8 @@ function ignored(path: string): boolean {
 
 beforeAll(() => {
   for (const stage of stages) carryOut(stage);
-}, 600_000);
-afterAll(() => rmSync(place, { recursive: true, force: true }));
+}, 1_800_000);
+afterAll(() => rmSync(place, { recursive: true, force: true }), 300_000);
 
 const image = () => appOf("");
 const run = (...args: string[]) =>
