@@ -34,14 +34,13 @@ const ledger = (queue: string) => `
 
 it("SIGTERM under load: everything is finished or handed back within the grace, and no attempt is lost", async () => {
   const queue = "stopped";
-  const GRACE = 20;
   const file = join(place, "runs");
   const long = Array.from({ length: 40 }, () => ({ file, ms: 1500 }));
   const short = Array.from({ length: 20_000 }, (_, n) => ({ n }));
   await db.oracle.enqueueMany("logged", long, { queue, priority: 1 });
   for (let at = 0; at < short.length; at += 2000)
     await db.oracle.enqueueMany("quick", short.slice(at, at + 2000), { queue });
-  const env = { DATABASE_URL: db.url, SHUTDOWN_GRACE: `${GRACE}s`, LOG_LEVEL: "warn" };
+  const env = { DATABASE_URL: db.url, SHUTDOWN_GRACE: "20s", LOG_LEVEL: "info" };
   const args = ["work", "--handlers", handlers, "--queues", queue, "--processes", "2", "--concurrency", "10"];
   const worker = runCli(args, env);
   await until(
@@ -54,6 +53,13 @@ it("SIGTERM under load: everything is finished or handed back within the grace, 
   );
   worker.process.kill("SIGTERM");
   expect(await worker.ended).toBe(0);
+  const stops = worker
+    .output()
+    .split("\n")
+    .filter((line) => line.includes('"worker.stopped"'))
+    .map((line) => JSON.parse(line));
+  // Nothing was left running when the grace was over.
+  expect(stops.map(({ abandoned }) => abandoned)).toEqual([0, 0]);
   const [row] = await db.sql(ledger(queue));
   expect(row).toMatchObject({ running: 0, open: 0, lost: 0, unexplained: 0, miscounted: 0 });
   expect(row?.results).toBe(row?.succeeded);
