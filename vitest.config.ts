@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
-    exclude: ["test/slow/**", "test/web/**", "**/node_modules/**"],
+    exclude: ["test/slow/**", "test/deploy/**", "test/web/**", "**/node_modules/**"],
     globalSetup: ["test/support/server.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,

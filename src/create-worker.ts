@@ -12,6 +12,7 @@ import { version } from "./version.js";
 import { ActivityRecorder } from "./worker/activity.js";
 import { uniqueWorkerId } from "./worker/id.js";
 import { ArtifactKeeper } from "./worker/keep-artifact.js";
+import type { RetentionPolicy } from "./worker/pruner.js";
 import { Records } from "./worker/records.js";
 import { Reporter } from "./worker/reporter.js";
 import { LeaseServices } from "./worker/services.js";
@@ -97,9 +98,16 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
     activity,
     journal,
     dispatcher: oracle.dispatcher,
+    retention: retentionOf(oracle),
   });
   await worker.start();
   return worker;
+}
+
+function retentionOf(oracle: Oracle): RetentionPolicy | undefined {
+  const { RETENTION: retentionSeconds, KEY_PROTECTION: keyProtectionSeconds } = oracle.settings;
+  if (retentionSeconds === undefined) return undefined;
+  return { retentionSeconds, keyProtectionSeconds, collectArtifacts: () => oracle.collectArtifacts() };
 }
 
 function openReporter(database: Database, workerId: string, emit: WorkerEventListener): Reporter {

@@ -66,15 +66,18 @@ CREATE TABLE {schema}.jobs (
   CONSTRAINT active_only_while_unfinished
     CHECK (active_spec_hash IS NULL OR state IN ('PENDING', 'RUNNING', 'FAILED_RETRYABLE')),
   CONSTRAINT attempts_are_bounded
-    CHECK (max_attempts BETWEEN 1 AND 1000 AND interruptions BETWEEN 0 AND attempt_count),
+    CHECK (max_attempts >= 1 AND max_attempts <= 1000 AND interruptions >= 0 AND interruptions <= attempt_count),
   CONSTRAINT timeout_is_positive
     CHECK (timeout_seconds BETWEEN 1 AND 604800),
   CONSTRAINT priority_is_bounded
     CHECK (priority BETWEEN -1000000 AND 1000000),
-  -- Bytes, not characters: a CHECK runs at every update, and counting bytes costs nothing.
+  -- Bytes, not characters: a CHECK runs at every update, and counting bytes costs nothing. Written flat, as in the one
+  -- above: several BETWEENs are printed in another way once they were dumped and restored, which looks like drift.
   CONSTRAINT names_are_short CHECK (
-    octet_length(tenant_id) BETWEEN 1 AND 800 AND octet_length(queue_name) BETWEEN 1 AND 800
-    AND octet_length(job_type) BETWEEN 1 AND 800 AND octet_length(idempotency_key) BETWEEN 1 AND 4000
+    octet_length(tenant_id) >= 1 AND octet_length(tenant_id) <= 800
+    AND octet_length(queue_name) >= 1 AND octet_length(queue_name) <= 800
+    AND octet_length(job_type) >= 1 AND octet_length(job_type) <= 800
+    AND octet_length(idempotency_key) >= 1 AND octet_length(idempotency_key) <= 4000
   )
 ) WITH (fillfactor = 45, toast_tuple_target = 512);
 

@@ -43,9 +43,11 @@ END
 $$;
 
 -- A replay is of a job of the same tenant; another tenant's looks like one that does not exist.
+-- Locks: the origins, which whoever prunes then leaves alone.
 CREATE FUNCTION {schema}.check_replays(tenants text[], replays_of uuid[]) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  PERFORM FROM {schema}.jobs j WHERE j.job_id = ANY (replays_of) FOR KEY SHARE;
   IF EXISTS (
     SELECT FROM unnest(tenants, replays_of) AS r(tenant_id, job_id)
     WHERE r.job_id IS NOT NULL AND NOT EXISTS (

@@ -12,6 +12,7 @@ import { exitCodeOf, printError } from "./errors.js";
 import * as jobs from "./jobs.js";
 import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
+import * as prune from "./prune.js";
 import * as pythonPath from "./python-path.js";
 import * as queues from "./queues.js";
 import * as serve from "./serve.js";
@@ -32,6 +33,7 @@ const commands = [
   queues,
   tenants,
   verify,
+  prune,
   doctor,
   pythonPath,
   demo,

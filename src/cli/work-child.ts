@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   // Handlers and what they start have no business with the database's password.
   delete process.env.ORACLE_WORKER_CHILD;
   const settings = readSettings(orders.settings);
-  const logger = createLogger(settings.LOG_LEVEL);
+  const logger = createLogger(settings.LOG_LEVEL).child({ worker_id: orders.workerId });
   const builtIn = orders.demo ? [summarizeText, demoSlow] : [summarizeText];
   const jobs = [...builtIn, ...(orders.handlers ? await loadHandlers(orders.handlers) : [])];
   const dispatcher = await openRedis(settings);
@@ -53,6 +53,8 @@ async function main(): Promise<void> {
       journal: pipeJournal(),
     }),
   );
+
+  metrics?.watchPool(() => worker.poolUse());
 
   let signals = 0;
   const end = async () => {

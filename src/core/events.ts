@@ -6,6 +6,7 @@ export type WorkerEvent =
   | { event: "worker.started"; workerId: string; queues: string[]; jobTypes: string[]; concurrency: number }
   | { event: "worker.draining"; workerId: string; running: number }
   | { event: "worker.stopped"; workerId: string; handedBack: number; abandoned: number }
+  | { event: "jobs.claimed"; workerId: string; leases: Lease[] }
   | { event: "job.started"; workerId: string; lease: Lease }
   | {
       event: "job.settled";
@@ -23,6 +24,8 @@ export type WorkerEvent =
   | { event: "worker.broken"; workerId: string; why: string }
   | { event: "database.trouble"; workerId: string; during: string; error: unknown }
   | { event: "database.recovered"; workerId: string; during: string }
+  /** A pass over finished jobs has come to its end, and deleted this many. */
+  | { event: "jobs.pruned"; workerId: string; jobs: number }
   /** A message named a job whose lease could not be won. */
   | { event: "acquire.lost"; workerId: string; jobId: string; why: string }
   | { event: "dispatch.lost"; workerId: string; why: string }

@@ -9,6 +9,8 @@ interface Setting<T extends Parsed> {
   readonly fallback: T | undefined;
   /** What a value may be, in words for the error. */
   readonly right: string;
+  /** The same for machines, as JSON Schema: the chart's values are checked with it. */
+  readonly schema?: object;
   parse(text: string): T | undefined;
 }
 
@@ -16,6 +18,7 @@ const text = (about: string, fallback?: string): Setting<string> => ({
   about,
   fallback,
   right: "a text that is not empty",
+  schema: { type: "string" },
   parse: (value) => (value.trim() === "" ? undefined : value),
 });
 
@@ -24,6 +27,7 @@ const databaseAddress = (about: string): Setting<string> => ({
   about,
   fallback: undefined,
   right: "an address such as postgresql://user:password@host:5432/database",
+  schema: { type: "string", pattern: "^(postgres(ql)?://.+|/.+|)$" },
   // A socket's directory stands in for the host, as a path or as `?host=` behind an empty one.
   parse: (value) => {
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value.replace("@/", "@socket/"));
@@ -35,6 +39,7 @@ const redisAddress = (about: string): Setting<string> => ({
   about,
   fallback: undefined,
   right: "an address such as redis://user:password@host:6379/0",
+  schema: { type: "string", pattern: "^(rediss?://.+|)$" },
   parse: (value) => (/^rediss?:\/\//.test(value) && URL.canParse(value) ? value : undefined),
 });
 
@@ -47,6 +52,7 @@ const wholeNumber = (
   about,
   fallback,
   right: `a whole number from ${least} to ${most}`,
+  schema: { type: ["integer", "string"], minimum: least, maximum: most, pattern: "^[0-9]+$" },
   parse: (value) => {
     const number = /^\d+$/.test(value.trim()) ? Number(value) : Number.NaN;
     return number >= least && number <= most ? number : undefined;
@@ -54,10 +60,21 @@ const wholeNumber = (
 });
 
 /** A duration in seconds: `30`, `30s`, `500ms`, `5m`, `2h`. */
-const duration = (about: string, fallback: number, least: number, most: number): Setting<number> => ({
+const duration = (
+  about: string,
+  fallback: number | undefined,
+  least: number,
+  most: number,
+): Setting<number> => ({
   about,
   fallback,
   right: `a duration from ${least}s to ${most}s, such as 30s, 500ms or 5m`,
+  schema: {
+    type: ["number", "string"],
+    minimum: least,
+    maximum: most,
+    pattern: "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)?$",
+  },
   parse: (value) => {
     const seconds = parseDuration(value);
     return seconds !== undefined && seconds >= least && seconds <= most ? seconds : undefined;
@@ -68,6 +85,7 @@ const flag = (about: string): Setting<boolean> => ({
   about,
   fallback: false,
   right: "1, 0, true or false",
+  schema: { enum: ["1", "0", "true", "false", 1, 0, true, false] },
   parse: (value) => ({ "1": true, true: true, "0": false, false: false })[value.trim().toLowerCase()],
 });
 
@@ -75,6 +93,7 @@ const names = (about: string, fallback: string[]): Setting<string[]> => ({
   about,
   fallback,
   right: "names separated by commas",
+  schema: { type: ["string", "array"], items: { type: "string" }, minLength: 1, minItems: 1 },
   parse: (value) => {
     const parts = value.split(",").map((part) => part.trim());
     return parts.every((part) => part.length >= 1 && part.length <= 200) ? parts : undefined;
@@ -85,6 +104,7 @@ const oneOf = (about: string, fallback: string, words: string[]): Setting<string
   about,
   fallback,
   right: `one of ${words.join(", ")}`,
+  schema: { enum: words },
   parse: (value) => words.find((word) => word === value.trim().toLowerCase()),
 });
 
@@ -93,6 +113,7 @@ const artifactAddress = (about: string, fallback: string): Setting<string> => ({
   about,
   fallback,
   right: "file:FOLDER or s3://BUCKET/PREFIX",
+  schema: { type: "string", pattern: "^(file:|s3://).+" },
   parse: (value) => (artifactPlace(value) ? value : undefined),
 });
 
@@ -113,13 +134,20 @@ export const settingsTable = {
   MAX_PAYLOAD_BYTES: wholeNumber("largest input or result, as JSON text", 1_048_576, 1024, 268_435_456),
   MAX_PAYLOAD_DEPTH: wholeNumber("deepest nesting of an input or result", 64, 1, 500),
   ARTIFACTS: artifactAddress("where artifacts' bytes are kept", "file:.oracle-worker/artifacts"),
+  RETENTION: duration("how long finished jobs are kept; without it for ever", undefined, 1, 3_155_760_000),
+  KEY_PROTECTION: duration(
+    "how long a finished job with a key is kept at least",
+    2_592_000,
+    0,
+    3_155_760_000,
+  ),
   LOG_LEVEL: oneOf("what is logged", "info", ["silent", "error", "warn", "info", "debug"]),
 } as const;
 
 export type SettingName = keyof typeof settingsTable;
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
 /** Those without a default may be missing. */
-type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID";
+type MayBeMissing = "DATABASE_URL" | "DIRECT_DATABASE_URL" | "REDIS_URL" | "WORKER_ID" | "RETENTION";
 export type Settings = Readonly<{
   [Name in SettingName]:
     | ValueOf<(typeof settingsTable)[Name]>

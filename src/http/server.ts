@@ -5,6 +5,7 @@ import { registerBulk } from "./bulk.js";
 import type { Services } from "./call.js";
 import { registerDownload } from "./download.js";
 import { registerEvents } from "./events.js";
+import { registerMetrics } from "./metrics.js";
 import { registerDocument } from "./openapi.js";
 import { registerProbes } from "./probes.js";
 import { isOurFault, sendProblem } from "./problem.js";
@@ -49,6 +50,7 @@ export async function createServer(services: Services, logger: Logger): Promise<
     return sendProblem(reply, error);
   });
   registerProbes(server, services);
+  registerMetrics(server, services);
   registerOperations(server, services, routes(services));
   registerBulk(server, services, limits);
   registerEvents(server, services);

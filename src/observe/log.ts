@@ -32,6 +32,7 @@ export function jobLog(logger: Logger): (lease: Lease) => JobLog {
   return (lease) => {
     const ids = {
       job_id: lease.jobId,
+      attempt_id: lease.attemptId,
       attempt_no: lease.attemptNo,
       tenant_id: lease.tenantId,
       type: lease.type,
@@ -42,7 +43,7 @@ export function jobLog(logger: Logger): (lease: Lease) => JobLog {
   };
 }
 
-/** Writes a worker's events to the log: each job at debug, what went wrong louder. */
+/** Writes a worker's events to its log, which names the worker: each job at debug, what went wrong louder. */
 export function logEvents(logger: Logger): WorkerEventListener {
   return (event) => {
     const [level, message, fields] = describe(event);
@@ -55,14 +56,16 @@ type Line = ["debug" | "info" | "warn" | "error", string, Record<string, unknown
 function describe(event: WorkerEvent): Line {
   switch (event.event) {
     case "worker.started": {
-      const { workerId, queues, jobTypes, concurrency } = event;
+      const { queues, jobTypes, concurrency } = event;
       const serves = `serves ${jobTypes.join(", ") || "no job type"}`;
-      return ["info", `worker started, ${serves}`, { worker_id: workerId, queues, concurrency }];
+      return ["info", `worker started, ${serves}`, { queues, concurrency }];
     }
     case "worker.draining":
-      return ["info", `stopping, ${event.running} jobs running`, { worker_id: event.workerId }];
+      return ["info", `stopping, ${event.running} jobs running`, {}];
     case "worker.stopped":
       return ["info", "worker stopped", { handed_back: event.handedBack, abandoned: event.abandoned }];
+    case "jobs.claimed":
+      return ["debug", `${event.leases.length} jobs claimed`, {}];
     case "job.started":
       return ["debug", `${event.lease.type} started`, ids(event.lease)];
     case "job.settled":
@@ -87,6 +90,8 @@ function describe(event: WorkerEvent): Line {
       return ["error", `database trouble during ${event.during}: ${messageOf(event.error)}`, {}];
     case "database.recovered":
       return ["info", `database is back (${event.during})`, {}];
+    case "jobs.pruned":
+      return ["info", `${event.jobs} finished jobs were older than RETENTION and are deleted`, {}];
     case "acquire.lost":
       return ["info", `Lease acquisition failed: the job ${event.why}`, { job_id: event.jobId }];
     case "dispatch.lost":
@@ -122,14 +127,15 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-const colours: Record<number, string> = { 20: "\x1b[90m", 30: "\x1b[32m", 40: "\x1b[33m", 50: "\x1b[31m" };
+const GREY = "\x1b[90m";
+const colours: Record<number, string> = { 20: GREY, 30: "\x1b[32m", 40: "\x1b[33m", 50: "\x1b[31m" };
 
 function pretty(line: string): string {
-  const { level, time, msg, pid: _pid, event: _event, ...rest } = JSON.parse(line);
+  const { level, time, msg, pid: _pid, event: _event, worker_id: _worker, ...rest } = JSON.parse(line);
   const extras = Object.entries(rest).map(
     ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
-  const mark = process.env.NO_COLOR ? "" : (colours[level] ?? "");
-  const end = mark && "\x1b[0m";
-  return `${mark}${String(time).slice(11, 19)}${end} ${msg}${extras.length ? ` \x1b[90m${extras.join(" ")}\x1b[0m` : ""}\n`;
+  const paint = (colour: string, text: string) => (process.env.NO_COLOR ? text : `${colour}${text}\x1b[0m`);
+  const when = paint(colours[level] ?? "", String(time).slice(11, 19));
+  return `${when} ${msg}${extras.length > 0 ? ` ${paint(GREY, extras.join(" "))}` : ""}\n`;
 }

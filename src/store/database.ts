@@ -204,6 +204,11 @@ export class Database {
     });
   }
 
+  poolUse(): { busy: number; idle: number; waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.pool;
+    return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+  }
+
   async close(): Promise<void> {
     if (!this.pool.ended) await this.pool.end();
   }

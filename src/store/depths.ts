@@ -6,6 +6,11 @@ export interface QueueDepth {
   oldestSeconds: number;
 }
 
+export interface HeldCount {
+  reason: string;
+  jobs: number;
+}
+
 // Reads the whole of ready_jobs by its index: ask now and then, not per job.
 const readDepths = statement<{ queue_name: string; ready: number; oldest_seconds: number }>(
   "queue-depths",
@@ -14,12 +19,19 @@ const readDepths = statement<{ queue_name: string; ready: number; oldest_seconds
    FROM {schema}.ready_jobs r GROUP BY r.queue_name`,
 );
 
-/** How many jobs could start in each queue, and how long the first of them has waited. */
-export async function queueDepths(db: Database): Promise<QueueDepth[]> {
+const readHeld = statement<HeldCount>(
+  "held-counts",
+  `SELECT j.hold_reason AS reason, count(*)::float8 AS jobs
+   FROM {schema}.jobs j WHERE j.hold_reason IS NOT NULL GROUP BY 1`,
+);
+
+/** How many jobs could start in each queue, how long the first of them has waited, and how many wait for a person. */
+export async function countWork(db: Database): Promise<{ depths: QueueDepth[]; held: HeldCount[] }> {
   const rows = await db.query(readDepths, []);
-  return rows.map((row) => ({
+  const depths = rows.map((row) => ({
     queue: row.queue_name,
     ready: row.ready,
     oldestSeconds: row.oldest_seconds,
   }));
+  return { depths, held: await db.query(readHeld, []) };
 }

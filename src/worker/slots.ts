@@ -106,6 +106,7 @@ export class Slots {
     if (leases.length === 0) return;
     this.settler.track(claimId, leases.length);
     this.keeper.take(leases);
+    this.options.emit({ event: "jobs.claimed", workerId: this.options.workerId, leases });
     for (const lease of leases.sort(inOrder)) this.waiting.push({ lease, claimId });
     if (this.closed) this.handBackWaiting();
     else this.startWaiting();

@@ -16,6 +16,7 @@ import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
 import { DrainWaiters } from "./drain-waiters.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
+import { Pruner, type RetentionPolicy } from "./pruner.js";
 import { Settler } from "./settler.js";
 import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
 import { Troubles } from "./troubles.js";
@@ -32,6 +33,7 @@ export interface WorkerOptions extends SlotOptions {
   activity: Pick<ActivityRecorder, "stop">;
   /** Carries wake-ups by messages, beside the database's own. */
   dispatcher?: Dispatcher | undefined;
+  retention?: RetentionPolicy | undefined;
 }
 
 const WATCH_MS = 250;
@@ -46,6 +48,7 @@ export class Worker {
   private readonly acquirer: Acquirer;
   private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
+  private readonly pruner: Pruner | undefined;
   private readonly keeper: LeaseKeeper;
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
@@ -85,6 +88,9 @@ export class Worker {
         run: (jobId) => this.executeRun(jobId),
         wake: () => this.wake(),
       });
+    this.pruner =
+      options.retention &&
+      new Pruner(db, options.retention, options, (work) => this.troubles.guard("prune", work));
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
       onMessage: (payload) => this.onMessage(payload),
@@ -105,6 +111,7 @@ export class Worker {
     }, WATCH_MS);
     emit({ event: "worker.started", workerId, queues, concurrency, jobTypes: this.registry.types() });
     void this.tick();
+    this.pruner?.start();
   }
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
@@ -136,6 +143,10 @@ export class Worker {
   /** Tells running handlers to end now, not at the end of the grace. */
   abort(): void {
     this.slots.stopAll("shutdown");
+  }
+
+  poolUse(): ReturnType<Database["poolUse"]> {
+    return this.db.poolUse();
   }
 
   private wake(): void {
@@ -292,7 +303,7 @@ export class Worker {
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
     clearTimeout(this.tickTimer);
-    await this.dispatch?.stop();
+    await Promise.all([this.dispatch?.stop(), this.pruner?.stop()]);
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
     this.abort();

@@ -28,7 +28,8 @@ export class Pgbouncer {
     private readonly port: number,
   ) {}
 
-  static async start(server: URL, logins: URL[]): Promise<Pgbouncer> {
+  /** `more`: further lines of its settings. */
+  static async start(server: URL, logins: URL[], more = ""): Promise<Pgbouncer> {
     const folder = mkdtempSync(join(tmpdir(), "oracle-worker-pgbouncer-"));
     const port = await freePort();
     const users = logins.map((url) => `"${url.username}" "${decodeURIComponent(url.password)}"`);
@@ -46,7 +47,7 @@ stats_users = ${logins.map((url) => url.username).join(", ")}
 pool_mode = transaction
 default_pool_size = 2
 max_client_conn = 200
-`,
+${more}`,
     };
     // It refuses to run as root, as Postgres does.
     const account = process.getuid?.() === 0 ? { uid: idOf("-u"), gid: idOf("-g") } : undefined;
