@@ -149,6 +149,10 @@ class Context:
         report = {"fraction": min(1.0, max(0.0, float(fraction))), "message": message, "details": details}
         self._send({"progress": {key: value for key, value in report.items() if value is not None}})
 
+    def usage(self, tokens: int = 0, cost: float = 0.0) -> None:
+        """Adds to what the attempt has used of models and other services."""
+        self._send({"usage": {"tokens": tokens, "cost": cost}})
+
     def artifact(self, name: str, content: Any, media_type: Optional[str] = None) -> Dict[str, Any]:
         """Keeps text, bytes or a JSON value with the attempt. Returns its reference once it is durable."""
         body: Dict[str, Any] = {"name": name}
@@ -297,6 +301,8 @@ class _Link:
     def __init__(self) -> None:
         self.context: Optional[Context] = None
         self.ending = False
+        # Goes with the answer, for want of another way.
+        self.carried: Dict[str, Dict[str, Any]] = {}
         self._in, self._out = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -321,9 +327,10 @@ class _Link:
             if request["v"] != PROTOCOL:
                 raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {request['v']}.")
             response = {"attempt_id": context.attempt_id, "ok": True, "result": _call_handler(context)}
+            response.update(self.carried)
             ok, text = True, _output_text(response)
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program
-            response = {"attempt_id": context.attempt_id, "ok": False, "error": _describe(error)}
+            response = {"attempt_id": context.attempt_id, "ok": False, "error": _describe(error), **self.carried}
             ok, text = False, _to_json(response)
         with self._writing:
             self._write(text)
@@ -382,6 +389,11 @@ class _OneShotLink(_Link):
         if "progress" in message:
             report = message["progress"]
             line = f"progress {report['fraction']:.0%} {report.get('message', '')}".rstrip()
+        elif "usage" in message:
+            so_far = self.carried.setdefault("usage", {"tokens": 0, "cost": 0})
+            for name, value in message["usage"].items():
+                so_far[name] += value
+            return True
         else:
             entry = message["log"]
             fields = "".join(f" {name}={value!r}" for name, value in entry.get("fields", {}).items())

@@ -6,7 +6,7 @@ import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import { Registry } from "./handlers/registry.js";
 import { Runners } from "./handlers/runners.js";
 import type { Oracle } from "./oracle.js";
-import type { Database } from "./store/database.js";
+import { checkTenantId, type Database } from "./store/database.js";
 import { checkQueueName } from "./store/queues.js";
 import { version } from "./version.js";
 import { ActivityRecorder } from "./worker/activity.js";
@@ -23,6 +23,8 @@ export interface CreateWorkerOptions {
   jobs: JobDefinition[];
   /** Default `["default"]`, or the environment's QUEUES. */
   queues?: string[];
+  /** Serves this tenant only. Default: all. */
+  tenant?: string;
   /** Jobs at once. Default 10, or the environment's CONCURRENCY. */
   concurrency?: number;
   /** How long a lease lasts without renewal. Default 60, or the environment's LEASE_SECONDS. */
@@ -69,6 +71,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const worker = new Worker(database, registry, {
     workerId,
     queues,
+    tenant: options.tenant,
     concurrency,
     leaseSeconds,
     versions: registry.versions(),
@@ -86,6 +89,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         concurrency,
         leaseSeconds,
         queues,
+        tenant: options.tenant,
         jobTypes: registry.types(),
       },
     },
@@ -119,7 +123,7 @@ function openReporter(database: Database, workerId: string, emit: WorkerEventLis
   );
 }
 
-function checkOptions({ jobs, queues, onEvent, ...numbers }: CreateWorkerOptions): void {
+function checkOptions({ jobs, queues, tenant, onEvent, ...numbers }: CreateWorkerOptions): void {
   const check = (field: string, right: boolean, what: string) => {
     if (right) return;
     throw new OracleError("INVALID_ARGUMENT", `createWorker: ${field} must be ${what}.`, { field });
@@ -132,6 +136,7 @@ function checkOptions({ jobs, queues, onEvent, ...numbers }: CreateWorkerOptions
   check("jobs", Array.isArray(jobs) && jobs.every(isJobDefinition), "a list of values made with defineJob");
   check("queues", queues === undefined || Array.isArray(queues), "a list of names");
   for (const queue of queues ?? []) checkQueueName(queue);
+  if (tenant !== undefined) checkTenantId(tenant);
   check("onEvent", onEvent === undefined || typeof onEvent === "function", "a function");
   check("concurrency", Number.isInteger(numbers.concurrency ?? 1), "a whole number");
   between("concurrency", 1, 100_000);

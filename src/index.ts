@@ -13,6 +13,7 @@ export {
   TerminalError,
 } from "./core/errors.js";
 export type { Artifact, Attempt, Job, LockedJob, LogLine, Progress, Result } from "./core/job.js";
+export type { Tenant, TenantLimits } from "./core/tenant.js";
 export type { CreateWorkerOptions } from "./create-worker.js";
 export { createWorker } from "./create-worker.js";
 export type { JobContext, JobDefinition } from "./handlers/define.js";

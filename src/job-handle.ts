@@ -1,8 +1,16 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { OracleError } from "./core/errors.js";
 import type { Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { JobState } from "./core/states.js";
+import type { JobDefinition } from "./handlers/define.js";
 import type { Enqueued } from "./store/enqueue.js";
+
+/** What submitting a job takes, and what it gives in the end; a job known by its name only takes and gives anything. */
+export type Input<D> =
+  D extends JobDefinition<infer In, StandardSchemaV1> ? StandardSchemaV1.InferInput<In> : unknown;
+export type Output<D> =
+  D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
 
 /** What a handle asks of the installation it came from. */
 interface Installation {

@@ -1,4 +1,3 @@
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { Announcer } from "./announcer.js";
 import { collectOrphans } from "./artifacts/collect.js";
 import { openArtifactStore } from "./artifacts/open.js";
@@ -11,9 +10,10 @@ import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
 import type { JobState } from "./core/states.js";
+import type { Tenant, TenantLimits } from "./core/tenant.js";
 import type { JobDefinition } from "./handlers/define.js";
 import { validate } from "./handlers/validate.js";
-import { JobHandle } from "./job-handle.js";
+import { type Input, JobHandle, type Output } from "./job-handle.js";
 import { type OpenedArtifact, openArtifact } from "./open-artifact.js";
 import { type Acquired, acquire, startJob } from "./store/acquire.js";
 import { findReferences, listArtifacts } from "./store/artifact.js";
@@ -31,13 +31,9 @@ import { pauseQueue, type Queue, queues, setQueueAgeing } from "./store/queues.j
 import { checkJobId, getAttempts, getJob, getResult, requireJob } from "./store/read.js";
 import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
+import { setTenant, tenants } from "./store/tenants.js";
 import { Waiter } from "./store/wait.js";
 import { type EnqueueOptions, likeness, submitAll, toNewJob } from "./submit.js";
-
-type Output<D> =
-  D extends JobDefinition<StandardSchemaV1, infer Out> ? StandardSchemaV1.InferOutput<Out> : JsonValue;
-type Input<D> =
-  D extends JobDefinition<infer In, StandardSchemaV1> ? StandardSchemaV1.InferInput<In> : unknown;
 
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
 export class Oracle {
@@ -100,7 +96,7 @@ export class Oracle {
   ): Promise<JobHandle<Output<D>>> {
     const { client, ...rest } = options;
     const [enqueued] = await this.submit([await this.prepare(job, input, rest)], client);
-    return this.handle(enqueued as Enqueued);
+    return new JobHandle(this, enqueued as Enqueued);
   }
 
   /** Submits many jobs of one type with the same options, a few thousand per statement. */
@@ -120,7 +116,7 @@ export class Oracle {
       const key = keys?.[index];
       jobs.push(await this.prepare(job, input, key === undefined ? rest : { ...rest, key }));
     }
-    return (await this.submit(jobs, client)).map((one) => this.handle(one));
+    return (await this.submit(jobs, client)).map((one) => new JobHandle(this, one));
   }
 
   /** Submits prepared rows, a few thousand per statement, two statements at a time; one in a client's transaction. */
@@ -147,7 +143,7 @@ export class Oracle {
 
   /** A job that exists already. */
   job<T = JsonValue>(jobId: string): JobHandle<T> {
-    return this.handle({ jobId, created: false, joined: null });
+    return new JobHandle(this, { jobId, created: false, joined: null });
   }
 
   get(jobId: string): Promise<(Job & { input: JsonValue }) | undefined> {
@@ -283,14 +279,25 @@ export class Oracle {
     return setQueueAgeing(this.db, queue, seconds);
   }
 
+  /** Tenants with their limits, what waits and runs, and what they used in the last seconds; default: a day. */
+  tenants(options: { sinceSeconds?: number } = {}): Promise<Tenant[]> {
+    return tenants(this.db, options.sinceSeconds);
+  }
+
+  /** Gives a tenant settings of its own; refused if it has some already. */
+  addTenant(tenant: string, limits: Partial<TenantLimits> = {}): Promise<TenantLimits> {
+    return setTenant(this.db, tenant, limits, true);
+  }
+
+  /** Changes what a tenant may do; what is not given stays, null takes a limit away. */
+  setTenant(tenant: string, limits: Partial<TenantLimits>): Promise<TenantLimits> {
+    return setTenant(this.db, tenant, limits);
+  }
+
   close(): Promise<void> {
     this.closed ??= Promise.all([this.announcer?.settled(), this.db.close()]).then(() =>
       this.connection.onClose?.(),
     );
     return this.closed;
-  }
-
-  private handle<T>(enqueued: Enqueued): JobHandle<T> {
-    return new JobHandle<T>(this, enqueued);
   }
 }

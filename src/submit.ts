@@ -26,6 +26,10 @@ export interface EnqueueOptions {
   tenant?: string;
   /** A handler version to pin: part of the job's specification. */
   version?: string;
+  /** Jobs of the tenant with the same key run at most `concurrencyLimit` at a time. */
+  concurrencyKey?: string;
+  /** Default 1 where there is a key. */
+  concurrencyLimit?: number;
   replayOf?: string;
 }
 
@@ -34,10 +38,18 @@ export const submissionBounds = {
   priority: [-1_000_000, 1_000_000],
   maxAttempts: [1, 1000],
   timeoutSeconds: [1, 604_800],
+  concurrencyLimit: [1, 10_000],
 } as const;
 
 /** The most characters that each name may have. */
-export const nameLengths = { type: 200, queue: 200, tenant: 200, version: 200, key: 1000 } as const;
+export const nameLengths = {
+  type: 200,
+  queue: 200,
+  tenant: 200,
+  version: 200,
+  concurrencyKey: 200,
+  key: 1000,
+} as const;
 
 /** Jobs per statement of a bulk enqueue. */
 const BULK = 2000;
@@ -91,6 +103,7 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
     runAfter: checkMoment("runAfter", options.runAfter),
     deadline: checkMoment("deadline", options.deadline),
     handlerVersion: options.version === undefined ? undefined : checkName("version", options.version),
+    ...checkConcurrency(options),
     replayOf: options.replayOf,
   };
 }
@@ -105,6 +118,18 @@ export function likeness(old: Job): EnqueueOptions {
     replayOf: old.jobId,
     ...(old.timeoutSeconds === null ? {} : { timeoutSeconds: old.timeoutSeconds }),
     ...(old.handlerVersion === null ? {} : { version: old.handlerVersion }),
+    ...(old.concurrencyKey === null ? {} : { concurrencyKey: old.concurrencyKey }),
+    ...(old.concurrencyLimit === null ? {} : { concurrencyLimit: old.concurrencyLimit }),
+  };
+}
+
+function checkConcurrency({ concurrencyKey, concurrencyLimit }: EnqueueOptions) {
+  if (concurrencyKey === undefined && concurrencyLimit === undefined) {
+    return { concurrencyKey, concurrencyLimit };
+  }
+  return {
+    concurrencyKey: checkName("concurrencyKey", concurrencyKey),
+    concurrencyLimit: checkInteger("concurrencyLimit", concurrencyLimit ?? 1),
   };
 }
 

@@ -215,12 +215,14 @@ describe("names and functions of one's own", () => {
     expect(names(({ tenant }) => tenant)).toEqual(["current_tenant", "enqueue"]);
     expect(names(({ server }) => server)).toEqual([
       "count_delayed",
+      "count_running",
       "current_tenant",
       "decide_plan",
       "enqueue",
       "enqueue_jobs",
       "has_tokens",
       "key_as_id",
+      "pause_queue",
       "queue_depths",
       "ready_sample",
       "resolve_effect",
@@ -229,7 +231,6 @@ describe("names and functions of one's own", () => {
       "take_over_steps",
       "verify_token",
       "waiting_jobs",
-      "wake",
     ]);
   });
 });

@@ -190,6 +190,7 @@ async function run(
     // No behaviour of the table takes a step.
     records: undefined as never,
     progress: (...report) => note("progress", ...report),
+    usage: (used) => note("usage", used),
     log: { info: (...line) => note("info", ...line), warn: note, error: note },
     async artifact(name, content) {
       heard.artifacts.push([name, content instanceof Uint8Array ? Buffer.from(content).toString() : content]);

@@ -81,8 +81,17 @@ describe("an answer", () => {
   });
 
   it("may carry usage and metrics", async () => {
-    const stdout = '{"ok": true, "result": "good", "usage": {"tokens": 1}, "metrics": {"ms": 2}}\n';
-    expect(await bench.run("program", { how: "say", stdout })).toMatchObject(succeeds);
+    const stdout =
+      '{"ok": true, "result": "good", "usage": {"tokens": 1, "cost": 0.5}, "metrics": {"ms": 2}}\n';
+    const job = await bench.run("program", { how: "say", stdout });
+    expect(job).toMatchObject(succeeds);
+    expect(await db.oracle.attempts(job.jobId as string)).toMatchObject([{ tokens: 1, cost: 0.5 }]);
+  });
+
+  it("may carry usage with an error too", async () => {
+    const stdout = '{"ok": false, "error": {"message": "no", "retryable": false}, "usage": {"tokens": 3}}\n';
+    const job = await bench.run("program", { how: "say", stdout });
+    expect(await db.oracle.attempts(job.jobId as string)).toMatchObject([{ status: "FAILED", tokens: 3 }]);
   });
 
   it("an error says itself whether to try again and when", async () => {

@@ -185,6 +185,8 @@ describe("a warm child", () => {
       { progress: { fraction: 0.25 } },
       { progress: { fraction: 1, message: "most of it", details: { step: [1, 2] } } },
       { progress: { fraction: 0 } },
+      { usage: { tokens: 12, cost: 0 } },
+      { usage: { tokens: 3, cost: 0.5 } },
       { log: { level: "info", message: "plain" } },
       { log: { level: "warn", message: "with fields", fields: { message: "a field", self: 1 } } },
       { log: { level: "error", message: "no JSON", fields: { thing: "<class 'object'>", number: "inf" } } },
@@ -453,9 +455,10 @@ describe("a one-shot child", () => {
     });
   });
 
-  it("writes progress and logs to stderr as text", async () => {
+  it("writes progress and logs to stderr as text, and answers with what it used", async () => {
     const { code, response, stderr } = await shoot("talk");
     expect({ code, response }).toMatchObject({ code: 0, response: { result: "done" } });
+    expect(response).toMatchObject({ usage: { tokens: 15, cost: 0.5 } });
     expect(stderr.split("\n")).toEqual([
       "printed while the program was loaded",
       "progress 25%",

@@ -44,7 +44,7 @@ export interface QueueSession {
   /** Creates the schema; called once per fresh place, before anything else. */
   install(): Promise<void>;
   enqueue(input: JobInput): Promise<void>;
-  enqueueMany(inputs: JobInput[], options?: { delaySeconds?: number }): Promise<void>;
+  enqueueMany(inputs: JobInput[], options?: { delaySeconds?: number; tenant?: string }): Promise<void>;
   /** Enqueue inside the caller's own Postgres transaction; absent where the peer cannot. */
   enqueueIn?(client: PoolClient, input: JobInput): Promise<void>;
   enqueueManyIn?(client: PoolClient, inputs: JobInput[]): Promise<void>;
@@ -106,6 +106,8 @@ export interface Contestant {
   only?: string[];
   /** Why it cannot run here, or undefined when it can. */
   unavailable?(): Promise<string | undefined>;
+  /** Its queues are shared between tenants in turn. */
+  sharesByTenant?: true;
   openQueue?(place: Place): Promise<QueueSession>;
   openSteps?(place: Place): Promise<StepsSession>;
   openPython?(place: Place): Promise<PythonSession>;

@@ -38,6 +38,12 @@ CREATE TABLE {schema}.jobs (
   max_attempts integer NOT NULL DEFAULT 3,
   interruptions integer NOT NULL DEFAULT 0,
   timeout_seconds integer,
+  -- At most so many jobs with the same key run at a time.
+  concurrency_limit integer,
+  -- Set by a start that counts against a limit: the job then has a row in slots until it stops running.
+  holds_slot boolean,
+  -- Set for jobs of tenants with a quota: while it waits it counts against it.
+  counted boolean,
   tenant_id text NOT NULL DEFAULT 'default',
   queue_name text NOT NULL DEFAULT 'default',
   job_type text NOT NULL,
@@ -47,6 +53,7 @@ CREATE TABLE {schema}.jobs (
   -- Set only for jobs submitted with dedupe 'active', cleared when they end.
   active_spec_hash text,
   handler_version text,
+  concurrency_key text,
   worker_id text,
   hold_reason text,
   policy_flags jsonb NOT NULL DEFAULT '{}',
@@ -71,6 +78,10 @@ CREATE TABLE {schema}.jobs (
     CHECK (timeout_seconds BETWEEN 1 AND 604800),
   CONSTRAINT priority_is_bounded
     CHECK (priority BETWEEN -1000000 AND 1000000),
+  CONSTRAINT concurrency_is_bounded CHECK (
+    CASE WHEN concurrency_key IS NULL THEN concurrency_limit IS NULL
+    ELSE concurrency_limit IS NOT NULL AND concurrency_limit >= 1 AND concurrency_limit <= 10000
+      AND octet_length(concurrency_key) >= 1 AND octet_length(concurrency_key) <= 800 END),
   -- Bytes, not characters: a CHECK runs at every update, and counting bytes costs nothing. Written flat, as in the one
   -- above: several BETWEENs are printed in another way once they were dumped and restored, which looks like drift.
   CONSTRAINT names_are_short CHECK (
@@ -99,6 +110,9 @@ CREATE TABLE {schema}.attempts (
   late_output jsonb,
   -- The latest word of a running attempt: {fraction, message?, details?, at}.
   progress jsonb,
+  -- What it has used of models and other services, by its own word: of what, and in which currency, is its own affair.
+  tokens bigint,
+  cost double precision,
   PRIMARY KEY (job_id, attempt_no),
   CONSTRAINT ended_when_closed CHECK ((status = 'RUNNING') = (ended_at IS NULL))
 ) WITH (fillfactor = 50);
@@ -160,9 +174,11 @@ CREATE TABLE {schema}.ready_jobs (
   ready_at timestamptz NOT NULL,
   job_id uuid NOT NULL,
   rank integer NOT NULL,
+  concurrency_limit integer,
   queue_name text NOT NULL,
   tenant_id text NOT NULL,
   pin text,
+  concurrency_key text,
   PRIMARY KEY (queue_name, tenant_id, rank, ready_at, job_id)
 );
 
@@ -182,6 +198,8 @@ CREATE TABLE {schema}.claims (
   expires_at timestamptz NOT NULL,
   worker_id text NOT NULL,
   queue_names text[] NOT NULL,
+  -- Whose jobs may be among them: a worker that serves one tenant passes by what cannot be its own.
+  tenant_ids text[] NOT NULL,
   job_ids uuid[] NOT NULL
 );
 
@@ -213,6 +231,8 @@ CREATE TABLE {schema}.workers (
   draining boolean NOT NULL DEFAULT false,
   host text NOT NULL,
   version text NOT NULL,
+  -- NULL: it serves all tenants.
+  tenant_id text,
   queues text[] NOT NULL,
   job_types text[] NOT NULL
 );

@@ -93,31 +93,46 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   ageing double precision;
   announces boolean;
+  old_rank integer;
+  old_ready_at timestamptz;
 BEGIN
   SELECT q.ageing_seconds, q.announced INTO ageing, announces FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
   IF OLD.state IN ('PENDING', 'FAILED_RETRYABLE') THEN
+    old_rank := CASE WHEN ageing IS NULL THEN -OLD.priority ELSE 0 END;
+    old_ready_at := CASE WHEN ageing IS NULL THEN OLD.run_after
+      ELSE OLD.run_after - make_interval(secs => OLD.priority * ageing) END;
     -- SKIP LOCKED: a claim that holds the row is waiting for our lock on the job, and will find it changed.
     DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
       SELECT r.ctid FROM {schema}.ready_jobs r
       WHERE r.queue_name = OLD.queue_name AND r.tenant_id = OLD.tenant_id AND r.job_id = OLD.job_id
-        AND r.rank = CASE WHEN ageing IS NULL THEN -OLD.priority ELSE 0 END
-        AND r.ready_at = CASE WHEN ageing IS NULL THEN OLD.run_after
-          ELSE OLD.run_after - make_interval(secs => OLD.priority * ageing) END
+        AND r.rank = old_rank AND r.ready_at = old_ready_at
       FOR UPDATE SKIP LOCKED));
     DELETE FROM {schema}.timers WHERE ctid = ANY (ARRAY(
       SELECT t.ctid FROM {schema}.timers t
       WHERE t.due_at = OLD.run_after AND t.job_id = OLD.job_id AND t.kind = 'run'
       FOR UPDATE SKIP LOCKED));
+    IF OLD.concurrency_key IS NOT NULL THEN
+      DELETE FROM {schema}.parked_jobs WHERE ctid = ANY (ARRAY(
+        SELECT p.ctid FROM {schema}.parked_jobs p
+        WHERE p.tenant_id = OLD.tenant_id AND p.concurrency_key = OLD.concurrency_key
+          AND p.line = {schema}.line_of(OLD.queue_name, OLD.job_type || '@' || OLD.handler_version)
+          AND p.rank = old_rank AND p.ready_at = old_ready_at AND p.job_id = OLD.job_id
+        FOR UPDATE SKIP LOCKED));
+      -- Others may be parked behind it.
+      INSERT INTO {schema}.openings (tenant_id, queue_name, concurrency_key)
+      VALUES (OLD.tenant_id, OLD.queue_name, OLD.concurrency_key);
+    END IF;
   END IF;
   IF NEW.state IN ('PENDING', 'FAILED_RETRYABLE') AND NEW.hold_reason IS NULL THEN
     IF NEW.run_after <= clock_timestamp() THEN
-      INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
+      INSERT INTO {schema}.ready_jobs (
+        queue_name, tenant_id, rank, ready_at, job_id, pin, concurrency_key, concurrency_limit)
       VALUES (
         NEW.queue_name, NEW.tenant_id,
         CASE WHEN ageing IS NULL THEN -NEW.priority ELSE 0 END,
         CASE WHEN ageing IS NULL THEN NEW.run_after
           ELSE NEW.run_after - make_interval(secs => NEW.priority * ageing) END,
-        NEW.job_id, NEW.job_type || '@' || NEW.handler_version)
+        NEW.job_id, NEW.job_type || '@' || NEW.handler_version, NEW.concurrency_key, NEW.concurrency_limit)
       ON CONFLICT DO NOTHING;
       PERFORM {schema}.wake(NEW.queue_name);
     ELSE

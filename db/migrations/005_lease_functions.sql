@@ -70,7 +70,8 @@ CREATE FUNCTION {schema}.enqueue_jobs(
   p_job_ids uuid[], p_tenants text[], p_queues text[], p_types text[], p_keys text[], p_spec_hashes text[],
   p_active_spec_hashes text[], p_priorities integer[], p_max_attempts integer[], p_timeouts integer[],
   p_run_ats timestamptz[], p_delays float8[], p_deadlines timestamptz[], p_times_left float8[],
-  p_handler_versions text[], p_replays_of uuid[], p_inputs text[], p_announcing boolean DEFAULT false
+  p_handler_versions text[], p_replays_of uuid[], p_concurrency_keys text[], p_concurrency_limits integer[],
+  p_inputs text[], p_announcing boolean DEFAULT false
 ) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -82,41 +83,47 @@ DECLARE
   publish_in constant interval := CASE WHEN p_announcing THEN interval '2 seconds' ELSE interval '0' END;
   announces constant boolean := EXISTS (
     SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
+  with_quota text[];
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
   IF p_replays_of IS NOT NULL THEN
     PERFORM {schema}.check_replays(p_tenants, p_replays_of);
   END IF;
+  with_quota := {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
   RETURN QUERY
   WITH inserted AS (
     INSERT INTO {schema}.jobs (
       job_id, tenant_id, queue_name, job_type, idempotency_key, spec_hash, active_spec_hash, priority,
-      max_attempts, timeout_seconds, run_after, deadline, handler_version, replay_of, input_payload)
+      max_attempts, timeout_seconds, run_after, deadline, handler_version, replay_of, concurrency_key,
+      concurrency_limit, counted, input_payload)
     SELECT j.job_id, j.tenant_id, j.queue_name, j.job_type, coalesce(j.key, j.job_id::text), j.spec_hash,
       j.active_spec_hash, j.priority, j.max_attempts, j.timeout_seconds,
       coalesce(j.run_at, clock_timestamp() + make_interval(secs => coalesce(j.delay, 0))),
       coalesce(j.deadline, clock_timestamp() + make_interval(secs => j.time_left)),
-      j.handler_version, j.replay_of, j.input::jsonb
+      j.handler_version, j.replay_of, j.concurrency_key, j.concurrency_limit,
+      nullif(j.tenant_id = ANY (with_quota), false), j.input::jsonb
     FROM unnest(
       p_job_ids, p_tenants, p_queues, p_types, p_keys, p_spec_hashes, p_active_spec_hashes, p_priorities,
       p_max_attempts, p_timeouts, p_run_ats, p_delays, p_deadlines, p_times_left, p_handler_versions,
-      p_replays_of, p_inputs
+      p_replays_of, p_concurrency_keys, p_concurrency_limits, p_inputs
     ) AS j(job_id, tenant_id, queue_name, job_type, key, spec_hash, active_spec_hash, priority,
-      max_attempts, timeout_seconds, run_at, delay, deadline, time_left, handler_version, replay_of, input)
+      max_attempts, timeout_seconds, run_at, delay, deadline, time_left, handler_version, replay_of,
+      concurrency_key, concurrency_limit, input)
     WHERE j.key IS NULL OR NOT EXISTS (
       SELECT FROM {schema}.jobs other
       WHERE other.job_id = {schema}.key_as_id(j.key) AND other.tenant_id = j.tenant_id
         AND other.idempotency_key = j.key)
     ON CONFLICT DO NOTHING
     RETURNING job_id, tenant_id, queue_name, priority, run_after, deadline, run_after <= clock_timestamp() AS due,
-      job_type || '@' || handler_version AS pin
+      job_type || '@' || handler_version AS pin, concurrency_key, concurrency_limit, counted
   ), ready AS (
-    INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
+    INSERT INTO {schema}.ready_jobs (
+      queue_name, tenant_id, rank, ready_at, job_id, pin, concurrency_key, concurrency_limit)
     SELECT i.queue_name, i.tenant_id,
       CASE WHEN q.ageing_seconds IS NULL THEN -i.priority ELSE 0 END,
       CASE WHEN q.ageing_seconds IS NULL THEN i.run_after
         ELSE i.run_after - make_interval(secs => i.priority * q.ageing_seconds) END,
-      i.job_id, i.pin
+      i.job_id, i.pin, i.concurrency_key, i.concurrency_limit
     FROM inserted i LEFT JOIN {schema}.queues q ON q.queue_name = i.queue_name
     WHERE i.due
   ), timed AS (
@@ -129,6 +136,10 @@ BEGIN
     SELECT clock_timestamp() + publish_in, i.job_id
     FROM inserted i JOIN {schema}.queues q ON q.queue_name = i.queue_name AND q.announced
     WHERE announces
+  ), counted AS (
+    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+    SELECT i.tenant_id, pg_backend_pid(), count(*) FROM inserted i WHERE i.counted GROUP BY i.tenant_id
+    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs
   ), woken AS MATERIALIZED (
     SELECT {schema}.wake(w.queue_name) FROM (SELECT DISTINCT i.queue_name FROM inserted i WHERE i.due) w
   )
@@ -158,6 +169,8 @@ CREATE TYPE {schema}.lease AS (
   last_error text,
   -- A replay may have steps to reuse before its first attempt.
   replay_of uuid,
+  -- Its end lets another one start, which may be waiting for just that.
+  holds_slot boolean,
   input_payload jsonb
 );
 
@@ -169,8 +182,8 @@ $$;
 
 -- Takes jobs from the heads of the given slices.
 --
--- Locks: ready rows (SKIP LOCKED), then their jobs. Whoever holds a job and wants its ready row skips locked
--- ones too, so the two orders never wait for each other in a circle.
+-- Locks: ready rows (SKIP LOCKED), then, where limits are met, their tenants' turns, then the jobs. Whoever holds a
+-- job and wants its ready row skips locked ones too, so the two orders never wait for each other in a circle.
 --
 -- Each slice is read from its remembered head on: under a snapshot held elsewhere the entries before it are
 -- dead but cannot be removed, and walking them is what kills other queues.
@@ -180,8 +193,11 @@ $$;
 -- A ready row is consumed even when its job turns out not to be eligible: then a timer (run_after, deadline)
 -- or a trigger (hold, cancel) is responsible for the job, see 004_guards.sql.
 --
--- ctid = ANY (ARRAY(…)) and job_id = ANY (ARRAY(…)): exactly the picked rows under every plan, where
--- IN (SELECT … LIMIT) may run its subquery more than once and claim more.
+-- A row whose tenant or key has a limit is consumed only if that leaves room, see admit and park in 015_limits.sql. When
+-- jobs were parked there is one row more, of state PARKED and nothing else: what lies behind them is worth a look.
+--
+-- ctid = ANY (…) and job_id = ANY (…): exactly the picked rows under every plan, where IN (SELECT … LIMIT) may
+-- run its subquery more than once and claim more.
 CREATE FUNCTION {schema}.claim_jobs(
   p_queues text[], p_tenants text[], p_quotas integer[], p_ranks integer[], p_ready_ats timestamptz[],
   p_head_ids uuid[], p_worker_id text, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
@@ -194,58 +210,88 @@ AS $$
 #variable_conflict use_column
 DECLARE
   pins constant text[] := {schema}.pins_of(p_versions);
+  row_ids tid[];
+  capped text[];
+  limited boolean;
+  candidates {schema}.ready_jobs[];
+  admitted record;
+  parked integer;
 BEGIN
+  -- Before the limits are read: count_running waits for it, and so for everybody who does not know a new cap.
+  LOCK TABLE {schema}.claims IN ROW EXCLUSIVE MODE;
+  WITH slice AS MATERIALIZED (
+    SELECT s.*, t.max_running IS NOT NULL AS capped, t.start_limit IS NOT NULL AS paced
+    FROM unnest(p_queues, p_tenants, p_quotas, p_ranks, p_ready_ats, p_head_ids)
+      AS s(queue_name, tenant_id, quota, head_rank, head_ready_at, head_job_id)
+    LEFT JOIN {schema}.tenants t ON t.tenant_id = s.tenant_id
+    WHERE NOT EXISTS (
+      SELECT FROM {schema}.queues q WHERE q.queue_name = s.queue_name AND q.paused_at IS NOT NULL)
+  ), picked AS MATERIALIZED (
+    SELECT r.row_id, slice.capped OR slice.paced OR r.keyed AS limited
+    FROM slice CROSS JOIN LATERAL (
+      SELECT ready.ctid AS row_id, ready.concurrency_key IS NOT NULL AS keyed
+      FROM {schema}.ready_jobs ready
+      WHERE ready.queue_name = slice.queue_name AND ready.tenant_id = slice.tenant_id
+        AND (ready.rank, ready.ready_at, ready.job_id)
+          >= (slice.head_rank, slice.head_ready_at, slice.head_job_id)
+        AND (ready.pin IS NULL OR ready.pin = ANY (pins))
+      ORDER BY ready.rank, ready.ready_at, ready.job_id
+      LIMIT slice.quota
+      FOR UPDATE SKIP LOCKED
+    ) r
+  )
+  SELECT array_agg(row_id), bool_or(limited), ARRAY(SELECT tenant_id FROM slice WHERE capped)
+  INTO row_ids, limited, capped FROM picked;
+  IF limited THEN
+    candidates := ARRAY(SELECT r FROM {schema}.ready_jobs r WHERE r.ctid = ANY (row_ids));
+    SELECT * INTO admitted FROM {schema}.admit(candidates);
+    parked := {schema}.park(candidates, admitted.turns);
+    row_ids := ARRAY(
+      SELECT r.ctid FROM {schema}.ready_jobs r WHERE r.ctid = ANY (row_ids) AND r.job_id = ANY (admitted.job_ids));
+  END IF;
   RETURN QUERY
-   WITH slice AS MATERIALIZED (
-     SELECT s.* FROM unnest(p_queues, p_tenants, p_quotas, p_ranks, p_ready_ats, p_head_ids)
-       AS s(queue_name, tenant_id, quota, head_rank, head_ready_at, head_job_id)
-     WHERE NOT EXISTS (
-       SELECT FROM {schema}.queues q WHERE q.queue_name = s.queue_name AND q.paused_at IS NOT NULL)
-   ), picked AS MATERIALIZED (
-     SELECT r.row_id, r.job_id
-     FROM slice CROSS JOIN LATERAL (
-       SELECT ready.ctid AS row_id, ready.job_id
-       FROM {schema}.ready_jobs ready
-       WHERE ready.queue_name = slice.queue_name AND ready.tenant_id = slice.tenant_id
-         AND (ready.rank, ready.ready_at, ready.job_id)
-           >= (slice.head_rank, slice.head_ready_at, slice.head_job_id)
-         AND (ready.pin IS NULL OR ready.pin = ANY (pins))
-       ORDER BY ready.rank, ready.ready_at, ready.job_id
-       LIMIT slice.quota
-       FOR UPDATE SKIP LOCKED
-     ) r
-   ), consumed AS (
-     DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(SELECT row_id FROM picked))
+   WITH consumed AS (
+     DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (row_ids) RETURNING job_id
    ), claimed AS (
      UPDATE {schema}.jobs j SET
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
        worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
-       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM picked))
+       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp(),
+       holds_slot = nullif(j.concurrency_key IS NOT NULL OR j.tenant_id = ANY (capped), false)
+     WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM consumed))
        AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
        AND j.run_after <= clock_timestamp() AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), opened AS (
      INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
      SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM claimed
    ), hint AS (
-     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
+     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
-       array_agg(DISTINCT queue_name), array_agg(job_id) FROM claimed
+       array_agg(DISTINCT queue_name), p_tenants, array_agg(job_id) FROM claimed
      HAVING count(*) > 0
    )
    SELECT * FROM claimed;
+  IF limited THEN
+    -- A job that could not start after all gave way to nobody yet.
+    INSERT INTO {schema}.openings (tenant_id, queue_name, concurrency_key)
+    SELECT j.tenant_id, j.queue_name, j.concurrency_key FROM {schema}.jobs j
+    WHERE j.job_id = ANY (admitted.job_ids) AND j.concurrency_key IS NOT NULL AND j.state <> 'RUNNING';
+    IF parked > 0 THEN
+      RETURN NEXT jsonb_populate_record(NULL::{schema}.lease, '{"state": "PARKED"}');
+    END IF;
+  END IF;
 END
 $$;
 
 -- Compare-and-swap by ids, under the same rule of eligibility as any claim: waiting, due, not held, not past its
 -- deadline, queue not paused, handler version free or had; or running on a lease that ran out, with attempts left
--- and no cancel requested. Without p_versions the caller answers for the version itself. An unsafe effect in doubt
--- leaves the job to the sweep, which holds it.
+-- and no cancel requested. Without p_versions the caller answers for the version itself. Limits bind it as they bind
+-- claims. An unsafe effect in doubt leaves the job to the sweep, which holds it.
 -- Locks: the jobs that nobody else holds (who holds one is about to start, end or cancel it), in a statement of their
 -- own, so that the next one sees every effect that their last attempts began; their ready rows in the same way (that
 -- claim will then find the job taken).
@@ -261,14 +307,27 @@ AS $$
 DECLARE
   locked constant uuid[] := ARRAY(
     SELECT j.job_id FROM {schema}.jobs j WHERE j.job_id = ANY (p_job_ids) FOR UPDATE SKIP LOCKED);
+  startable uuid[];
 BEGIN
+  LOCK TABLE {schema}.claims IN ROW EXCLUSIVE MODE; -- as in claim_jobs
+  -- One that runs on a lease that ran out keeps the slot it has.
+  startable := ARRAY(SELECT j.job_id FROM {schema}.jobs j WHERE j.job_id = ANY (locked) AND j.state = 'RUNNING')
+    || (SELECT a.job_ids FROM {schema}.admit(ARRAY(
+      SELECT (j.run_after, j.job_id, -j.priority, j.concurrency_limit, j.queue_name, j.tenant_id, NULL,
+        j.concurrency_key)::{schema}.ready_jobs
+      FROM {schema}.jobs j
+      WHERE j.job_id = ANY (locked) AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
+        AND j.run_after <= clock_timestamp())) a);
   RETURN QUERY
    WITH won AS (
      UPDATE {schema}.jobs j SET
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
        worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
-       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp()
-     WHERE j.job_id = ANY (locked)
+       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp(),
+       holds_slot = CASE WHEN j.state = 'RUNNING' THEN j.holds_slot
+         ELSE nullif(j.concurrency_key IS NOT NULL OR EXISTS (
+           SELECT FROM {schema}.tenants t WHERE t.tenant_id = j.tenant_id AND t.max_running IS NOT NULL), false) END
+     WHERE j.job_id = ANY (startable)
        AND (j.handler_version IS NULL OR p_versions IS NULL OR p_versions ->> j.job_type = j.handler_version)
        AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
        AND NOT EXISTS (
@@ -285,7 +344,7 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), consumed AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
        SELECT r.ctid FROM won JOIN {schema}.jobs j ON j.job_id = won.job_id JOIN {schema}.ready_jobs r
@@ -303,9 +362,9 @@ BEGIN
      INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
      SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM won
    ), hint AS (
-     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
+     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
-       array_agg(DISTINCT queue_name), array_agg(job_id)
+       array_agg(DISTINCT queue_name), array_agg(DISTINCT tenant_id), array_agg(job_id)
      FROM won HAVING count(*) > 0
    )
    SELECT * FROM won;
@@ -314,9 +373,10 @@ $$;
 
 -- Finds leases that ran out through the claims' hints, and ends or restarts their jobs: attempts used up,
 -- deadline passed or cancel requested end the job, whoever finds it; the rest gets a new attempt here, up to the
--- limit, if this worker serves the queue. One pinned to a handler version that this worker has not is made to wait
--- for one that has. The old attempt is closed in the same statement, which turns its DISPATCHED effects IN_DOUBT; an
--- unsafe one holds the job.
+-- limit, if this worker serves the queue and tenant. One pinned to a handler version that this worker has not is made to
+-- wait for one that has; so is one that holds a slot and is not this worker's to start, because others wait for the
+-- slot. A job that starts again keeps the slot it has. The old attempt is closed in the same statement, which turns its
+-- DISPATCHED effects IN_DOUBT; an unsafe one holds the job.
 --
 -- Locks: claims (SKIP LOCKED), jobs (SKIP LOCKED), each in a statement of its own, so that the last one sees every
 -- effect that was begun before; then attempts and effects.
@@ -324,7 +384,8 @@ $$;
 -- to move it, and it must not be moved away from under them for ever.
 -- A hint whose jobs are all done is deleted; otherwise it moves to the earliest lease still running.
 CREATE FUNCTION {schema}.reclaim_jobs(
-  p_queues text[], p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid, p_versions jsonb
+  p_queues text[], p_tenant text, p_worker_id text, p_limit integer, p_lease_seconds float8, p_claim_id uuid,
+  p_versions jsonb
 ) RETURNS SETOF {schema}.lease
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -336,7 +397,7 @@ DECLARE
   due_ids constant uuid[] := ARRAY(
     SELECT c.claim_id FROM {schema}.claims c
     WHERE c.expires_at <= (SELECT clock_timestamp())
-      AND (c.queue_names && p_queues
+      AND (c.queue_names && p_queues AND (p_tenant IS NULL OR p_tenant = ANY (c.tenant_ids))
         OR c.expires_at <= (SELECT clock_timestamp() - interval '10 seconds'))
     ORDER BY c.expires_at LIMIT 50 FOR UPDATE SKIP LOCKED);
   expired constant uuid[] := ARRAY(
@@ -350,8 +411,7 @@ BEGIN
      SELECT c.claim_id, c.job_ids FROM {schema}.claims c WHERE c.claim_id = ANY (due_ids)
    ), running AS MATERIALIZED (
      SELECT j.job_id, j.attempt_count, j.lease_expires_at, j.priority,
-       j.queue_name = ANY (p_queues) AND NOT EXISTS (
-         SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL) AS ours,
+       mine.ours,
        CASE
          WHEN j.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
          WHEN j.deadline <= clock_timestamp() THEN 'DEADLINE_EXCEEDED'
@@ -359,8 +419,13 @@ BEGIN
            AND e.state IN ('DISPATCHED', 'IN_DOUBT')) THEN 'HELD'
          WHEN j.attempt_count - j.interruptions >= j.max_attempts THEN 'EXHAUSTED'
          WHEN j.handler_version <> coalesce(p_versions ->> j.job_type, '') THEN 'WAITS'
+         WHEN j.holds_slot AND NOT mine.ours THEN 'WAITS'
        END AS ending
-     FROM {schema}.jobs j WHERE j.job_id = ANY (expired)
+     FROM {schema}.jobs j CROSS JOIN LATERAL (
+       SELECT j.queue_name = ANY (p_queues) AND (p_tenant IS NULL OR j.tenant_id = p_tenant) AND NOT EXISTS (
+         SELECT FROM {schema}.queues q WHERE q.queue_name = j.queue_name AND q.paused_at IS NOT NULL) AS ours
+     ) mine
+     WHERE j.job_id = ANY (expired)
    ), chosen AS MATERIALIZED (
      SELECT r.job_id, r.attempt_count, r.ending FROM running r WHERE r.ending IS NOT NULL
      UNION ALL
@@ -401,15 +466,15 @@ BEGIN
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
          extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
-         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.input_payload
+         j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), opened AS (
      INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
      SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type
      FROM changed WHERE state = 'RUNNING'
    ), hint AS (
-     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, job_ids)
+     INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
-       array_agg(DISTINCT queue_name), array_agg(job_id)
+       array_agg(DISTINCT queue_name), array_agg(DISTINCT tenant_id), array_agg(job_id)
      FROM changed WHERE state = 'RUNNING' HAVING count(*) > 0
    ), still AS MATERIALIZED (
      SELECT d.claim_id, min(greatest(r.lease_expires_at, clock_timestamp() + interval '1 second')) AS expires_at

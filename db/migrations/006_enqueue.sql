@@ -13,7 +13,9 @@ CREATE FUNCTION {schema}.enqueue(
   timeout_seconds integer DEFAULT NULL,
   deadline timestamptz DEFAULT NULL,
   dedupe text DEFAULT NULL,
-  handler_version text DEFAULT NULL
+  handler_version text DEFAULT NULL,
+  concurrency_key text DEFAULT NULL,
+  concurrency_limit integer DEFAULT NULL
 ) RETURNS TABLE (job_id uuid, created boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -45,7 +47,9 @@ BEGIN
       ARRAY[id], ARRAY[tenant], ARRAY[enqueue.queue], ARRAY[enqueue.job_type], ARRAY[enqueue.key], ARRAY[hash],
       ARRAY[CASE WHEN dedupe = 'active' THEN hash END], ARRAY[enqueue.priority], ARRAY[enqueue.max_attempts],
       ARRAY[enqueue.timeout_seconds], ARRAY[enqueue.run_after], NULL, ARRAY[enqueue.deadline], NULL,
-      ARRAY[enqueue.handler_version], NULL, ARRAY[enqueue.input::text]);
+      ARRAY[enqueue.handler_version], NULL, ARRAY[enqueue.concurrency_key],
+      ARRAY[coalesce(enqueue.concurrency_limit, CASE WHEN enqueue.concurrency_key IS NOT NULL THEN 1 END)],
+      ARRAY[enqueue.input::text]);
     IF FOUND THEN
       RETURN QUERY SELECT id, true;
       RETURN;

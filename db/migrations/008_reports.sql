@@ -3,9 +3,10 @@
 -- attempt's row, which a settlement or a reclaim closes: what is written here is committed before the attempt
 -- ends, or not at all. The jobs' rows are not locked, so nobody waits for these statements but the attempt's end.
 
--- Progress and log lines of many attempts in one statement; returns the attempts that still hold their jobs.
--- p_reports: [{job_id, attempt_id, attempt_no, progress, progress_age, lines: [{seq, age, level, message, fields}]}], with
--- progress and fields as JSON in a text, or null.
+-- Progress, usage and log lines of many attempts in one statement; returns the attempts that still hold their jobs.
+-- p_reports: [{job_id, attempt_id, attempt_no, progress, progress_age, tokens, cost,
+-- lines: [{seq, age, level, message, fields}]}], with progress and fields as JSON in a text, or null. tokens and cost are
+-- the attempt's sums so far, or null: a report that is written twice says the same twice.
 -- Ages are seconds before now: the moments kept are the database's, whatever the worker's clock says.
 CREATE FUNCTION {schema}.report_attempts(p_reports jsonb) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
@@ -17,18 +18,22 @@ AS $$
 BEGIN
   RETURN QUERY
    WITH holding AS MATERIALIZED (
-     SELECT a.job_id, a.attempt_no, a.attempt_id, a.tenant_id, r.progress, r.progress_age, r.lines
+     SELECT a.job_id, a.attempt_no, a.attempt_id, a.tenant_id, r.progress, r.progress_age, r.tokens, r.cost, r.lines
      FROM jsonb_to_recordset(p_reports) AS r(
-       job_id uuid, attempt_id uuid, attempt_no integer, progress text, progress_age float8, lines jsonb)
+       job_id uuid, attempt_id uuid, attempt_no integer, progress text, progress_age float8, tokens bigint,
+       cost float8, lines jsonb)
      JOIN {schema}.attempts a
        ON a.job_id = r.job_id AND a.attempt_no = r.attempt_no AND a.attempt_id = r.attempt_id AND a.status = 'RUNNING'
      JOIN {schema}.jobs j
        ON j.job_id = r.job_id AND j.current_attempt_id = r.attempt_id AND j.state = 'RUNNING'
      FOR NO KEY UPDATE OF a
    ), progressed AS (
-     UPDATE {schema}.attempts a SET progress = h.progress::jsonb
-       || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age))
-     FROM holding h WHERE h.progress IS NOT NULL AND a.job_id = h.job_id AND a.attempt_no = h.attempt_no
+     UPDATE {schema}.attempts a SET tokens = coalesce(h.tokens, a.tokens), cost = coalesce(h.cost, a.cost),
+       progress = coalesce(h.progress::jsonb
+         || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age)), a.progress)
+     FROM holding h
+     WHERE (h.progress IS NOT NULL OR h.tokens IS NOT NULL OR h.cost IS NOT NULL)
+       AND a.job_id = h.job_id AND a.attempt_no = h.attempt_no
    ), logged AS (
      INSERT INTO {schema}.attempt_logs (job_id, attempt_no, seq, at, level, tenant_id, message, fields)
      SELECT h.job_id, h.attempt_no, l.seq, clock_timestamp() - make_interval(secs => l.age), l.level, h.tenant_id,

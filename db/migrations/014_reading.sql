@@ -1,11 +1,12 @@
 -- What people look at: lists by any filter, and what has been going on. docs/decisions/0014-listing-jobs.md
 
 -- Workers see every tenant. A server may answer somebody who does; like the tenant, it says so for one transaction, in
--- which it can look but not change: a change is made for one tenant.
+-- which it can look but not change: a change is made for one tenant. With a tenant set it acts for that one only.
 CREATE FUNCTION {schema}.sees_every_tenant() RETURNS boolean
 LANGUAGE sql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT {schema}.caller_has('{role}_worker')
-    OR ({schema}.caller_has('{role}_server') AND current_setting('{schema}.every_tenant', true) = 'on')
+    OR ({schema}.caller_has('{role}_server') AND current_setting('{schema}.every_tenant', true) = 'on'
+      AND {schema}.current_tenant() IS NULL)
 $$;
 
 -- Tenant, type and queue of a job never change, so this index costs one insert in a job's life. The groups in front
@@ -89,23 +90,44 @@ AS $$
     AND ((SELECT {schema}.sees_every_tenant()) OR j.tenant_id = (SELECT {schema}.current_tenant()))
 $$;
 
--- The waiting jobs that the caller may see: ready, waiting for their time, or held. NULL when so many wait that the
--- newest jobs are better looked for among all.
+-- One tenant's timers: how many others have must not show in an answer.
+CREATE INDEX idx_timers_tenant ON {schema}.timers (tenant_id, kind);
+
+-- The waiting jobs that the caller may see: ready, parked, waiting for their time, or held. NULL when so many of those
+-- wait that the newest jobs are better looked for among all.
 CREATE FUNCTION {schema}.waiting_jobs(most integer) RETURNS uuid[]
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+DECLARE
+  every constant boolean := {schema}.sees_every_tenant();
+  tenant constant text := {schema}.current_tenant();
+  waiting uuid[];
+  queue text;
 BEGIN
-  IF (SELECT count(*) FROM (SELECT FROM {schema}.ready_jobs LIMIT most + 1) r) > most
-    OR (SELECT count(*) FROM (SELECT FROM {schema}.timers LIMIT most + 1) t) > most
-  THEN
+  IF every THEN
+    waiting := ARRAY(
+      (SELECT r.job_id FROM {schema}.ready_jobs r LIMIT most + 1)
+      UNION ALL (SELECT t.job_id FROM {schema}.timers t LIMIT most + 1)
+      UNION ALL (SELECT p.job_id FROM {schema}.parked_jobs p LIMIT most + 1) LIMIT most + 1);
+  ELSE
+    waiting := ARRAY(
+      (SELECT t.job_id FROM {schema}.timers t WHERE t.tenant_id = tenant LIMIT most + 1)
+      UNION ALL (SELECT p.job_id FROM {schema}.parked_jobs p WHERE p.tenant_id = tenant LIMIT most + 1) LIMIT most + 1);
+    WHILE cardinality(waiting) <= most LOOP
+      SELECT r.queue_name INTO queue FROM {schema}.ready_jobs r
+      WHERE r.queue_name > coalesce(queue, '') ORDER BY r.queue_name LIMIT 1;
+      EXIT WHEN NOT FOUND;
+      waiting := waiting || ARRAY(
+        SELECT r.job_id FROM {schema}.ready_jobs r WHERE r.queue_name = queue AND r.tenant_id = tenant LIMIT most + 1);
+    END LOOP;
+  END IF;
+  IF cardinality(waiting) > most THEN
     RETURN NULL;
   END IF;
   RETURN ARRAY(
-    SELECT w.job_id FROM (
-      SELECT r.job_id, r.tenant_id FROM {schema}.ready_jobs r
-      UNION SELECT t.job_id, t.tenant_id FROM {schema}.timers t
-      UNION SELECT j.job_id, j.tenant_id FROM {schema}.jobs j WHERE j.hold_reason IS NOT NULL
-    ) w
-    WHERE (SELECT {schema}.sees_every_tenant()) OR w.tenant_id = (SELECT {schema}.current_tenant()));
+    SELECT unnest(waiting)
+    UNION SELECT j.job_id FROM {schema}.jobs j WHERE j.hold_reason IS NOT NULL AND (every OR j.tenant_id = tenant));
 END
 $$;
 
@@ -161,13 +183,17 @@ BEGIN
 END
 $$;
 
--- How many jobs that the caller may see wait for their time, counted up to a bound of timers.
+-- How many jobs that the caller may see wait for their time, counted up to a bound of the caller's timers.
 CREATE FUNCTION {schema}.count_delayed(most integer, OUT delayed integer, OUT looked integer)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT (count(*) FILTER (WHERE t.kind = 'run' AND (
-      (SELECT {schema}.sees_every_tenant()) OR t.tenant_id = (SELECT {schema}.current_tenant()))))::integer,
-    count(*)::integer
-  FROM (SELECT kind, tenant_id FROM {schema}.timers LIMIT most) t
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+  SELECT (count(*) FILTER (WHERE t.kind = 'run'))::integer, count(*)::integer FROM (
+    (SELECT kind FROM {schema}.timers WHERE (SELECT {schema}.sees_every_tenant()) LIMIT most)
+    UNION ALL
+    (SELECT kind FROM {schema}.timers WHERE NOT (SELECT {schema}.sees_every_tenant())
+      AND tenant_id = (SELECT {schema}.current_tenant()) LIMIT most)
+  ) t
 $$;
 
 REVOKE ALL ON FUNCTION {schema}.sees_every_tenant, {schema}.running_jobs, {schema}.waiting_jobs,
@@ -183,6 +209,18 @@ $$;
 REVOKE ALL ON FUNCTION {schema}.has_tokens FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION {schema}.has_tokens TO {role}_server;
 
--- Whoever sees every tenant may pause a queue.
-GRANT INSERT, UPDATE ON {schema}.queues TO {role}_server;
-GRANT EXECUTE ON FUNCTION {schema}.wake TO {role}_server;
+-- Queues belong to no tenant: whoever sees every tenant may pause one, nobody who acts for a tenant.
+CREATE FUNCTION {schema}.pause_queue(p_queue text, p_paused boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF NOT {schema}.sees_every_tenant() THEN
+    RAISE EXCEPTION 'only somebody who sees every tenant may pause a queue' USING ERRCODE = 'insufficient_privilege';
+  END IF;
+  INSERT INTO {schema}.queues AS q (queue_name, paused_at)
+  VALUES (p_queue, CASE WHEN p_paused THEN clock_timestamp() END)
+  ON CONFLICT (queue_name) DO UPDATE SET paused_at = CASE WHEN p_paused THEN coalesce(q.paused_at, excluded.paused_at) END;
+  PERFORM {schema}.wake(p_queue);
+END
+$$;
+REVOKE ALL ON FUNCTION {schema}.pause_queue FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION {schema}.pause_queue TO {role}_worker, {role}_server;

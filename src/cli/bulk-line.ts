@@ -22,6 +22,8 @@ const fields = {
   timeout_seconds: "timeoutSeconds",
   dedupe: "dedupe",
   tenant: "tenant",
+  concurrency_key: "concurrencyKey",
+  concurrency_limit: "concurrencyLimit",
 } as const satisfies Record<string, keyof EnqueueOptions>;
 
 /** Room for a line's other fields beside the largest input. */

@@ -32,7 +32,8 @@ interface EnqueueFlags extends Omit<EnqueueOptions, "timeoutSeconds" | "version"
 const bulkHelp = `
 
 A line of a bulk file is {"type"?, "input", "key"?, "queue"?, "priority"?, "run_after"?, "deadline"?,
-"max_attempts"?, "timeout_seconds"?, "dedupe"?, "tenant"?}; what it leaves out, the flags say.`;
+"max_attempts"?, "timeout_seconds"?, "dedupe"?, "tenant"?, "concurrency_key"?, "concurrency_limit"?}; what it leaves
+out, the flags say.`;
 
 export function register(program: Command): void {
   program
@@ -77,6 +78,16 @@ export function register(program: Command): void {
       "--dedupe <kind>",
       "join a job with the same type and input: active (unfinished) or result (succeeded)",
       parseOneOf("--dedupe", ["active", "result"]),
+    )
+    .option(
+      "--concurrency-key <key>",
+      "jobs of the tenant with the same key run at most --concurrency-limit at a time",
+      parseText("--concurrency-key", nameLengths.concurrencyKey),
+    )
+    .option(
+      "--concurrency-limit <n>",
+      "default: 1 where there is a key",
+      parseWholeNumber("--concurrency-limit", ...submissionBounds.concurrencyLimit),
     )
     .addOption(
       new Option("--wait [seconds]", "wait for its end and show the result").argParser(
@@ -145,17 +156,18 @@ function joinedBy(joined: Enqueued["joined"]): string {
 }
 
 function toOptions(flags: EnqueueFlags): EnqueueOptions {
-  const { key, queue, priority, runAfter, deadline, tenant, maxAttempts, timeout, dedupe } = flags;
   const given = {
-    key,
-    queue,
-    priority,
-    runAfter,
-    deadline,
-    tenant,
-    maxAttempts,
-    timeoutSeconds: timeout,
-    dedupe,
+    key: flags.key,
+    queue: flags.queue,
+    priority: flags.priority,
+    runAfter: flags.runAfter,
+    deadline: flags.deadline,
+    tenant: flags.tenant,
+    maxAttempts: flags.maxAttempts,
+    timeoutSeconds: flags.timeout,
+    dedupe: flags.dedupe,
+    concurrencyKey: flags.concurrencyKey,
+    concurrencyLimit: flags.concurrencyLimit,
   };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

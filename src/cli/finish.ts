@@ -46,6 +46,6 @@ export function refuseUnlessSucceeded(job: Job): void {
 /** A wait that cannot end is the most likely surprise of a first use. */
 async function noteMissingWorker(oracle: Oracle, out: Output, job: Job): Promise<void> {
   if (out.json || job.state !== "PENDING") return;
-  if ((await findServedTypes(oracle.db)).has(job.type)) return;
+  if ((await findServedTypes(oracle.db, job.tenantId)).has(job.type)) return;
   out.note(`${jobLine(job)}: no running worker serves ${job.type} yet; \`oracle-worker work\` starts one.`);
 }

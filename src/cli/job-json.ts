@@ -28,6 +28,8 @@ export function jobJson(job: Job) {
     hold_reason: job.holdReason,
     replay_of: job.replayOf,
     handler_version: job.handlerVersion,
+    concurrency_key: job.concurrencyKey,
+    concurrency_limit: job.concurrencyLimit,
     // The last attempt's; a job that succeeded in the end has none, its attempts keep theirs.
     ...(job.error && job.state !== "SUCCEEDED" ? { error: job.error } : {}),
   };
@@ -45,6 +47,8 @@ export function attemptJson(attempt: Attempt) {
     started_at: attempt.startedAt,
     ended_at: attempt.endedAt,
     progress: attempt.progress,
+    tokens: attempt.tokens,
+    cost: attempt.cost,
     // What an attempt brought that had lost its lease.
     ...(attempt.lateOutput === null ? {} : { late_output: attempt.lateOutput }),
   };

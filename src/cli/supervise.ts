@@ -11,6 +11,7 @@ export interface SuperviseOptions {
   logger: Logger;
   processes: number;
   handlers?: string | undefined;
+  tenant?: string | undefined;
   drain?: boolean;
   /** Also serves the job types of demonstrations. */
   demo?: boolean;
@@ -29,6 +30,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
         workerId,
         settings,
         handlers: options.handlers,
+        tenant: options.tenant,
         drain: options.drain ?? false,
         demo: options.demo ?? false,
       };

@@ -16,6 +16,7 @@ export interface ChildOrders {
   workerId: string;
   settings: Partial<Record<SettingName, string>>;
   handlers: string | undefined;
+  tenant: string | undefined;
   drain: boolean;
   demo: boolean;
 }
@@ -41,6 +42,7 @@ async function main(): Promise<void> {
     createWorker(oracle, {
       jobs: withoutReplaced(jobs),
       workerId: orders.workerId,
+      ...(orders.tenant === undefined ? {} : { tenant: orders.tenant }),
       onEvent: (event) => {
         log(event);
         metrics?.hear(event);

@@ -1,13 +1,15 @@
 import type { Command } from "commander";
 import { createLogger } from "../observe/log.js";
+import { nameLengths } from "../submit.js";
 import { withOracle } from "./open.js";
-import { parseWholeNumber } from "./parse.js";
+import { parseText, parseWholeNumber } from "./parse.js";
 import { onSignals, supervise } from "./supervise.js";
 
 interface WorkFlags {
   handlers?: string;
   queues?: string;
   concurrency?: string;
+  tenant?: string;
   processes?: number;
   drain?: boolean;
 }
@@ -21,6 +23,7 @@ export function register(program: Command): void {
       "modules that export jobs made with defineJob, manifests of executables: a file or a folder",
     )
     .option("--queues <names>", "queues to serve, separated by commas (QUEUES)")
+    .option("--tenant <tenant>", "serve this tenant only", parseText("--tenant", nameLengths.tenant))
     .option("--concurrency <n>", "jobs at once in each process (CONCURRENCY)")
     .option("--processes <n>", "worker processes", parseWholeNumber("--processes", 1, 256), 1)
     .option("--drain", "stop when the queues are empty")
@@ -40,6 +43,7 @@ async function work(command: Command): Promise<void> {
       logger: createLogger(oracle.settings.LOG_LEVEL),
       processes: flags.processes ?? 1,
       handlers: flags.handlers,
+      tenant: flags.tenant,
       drain: flags.drain ?? false,
     });
     const off = onSignals(() => supervisor.stop());

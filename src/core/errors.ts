@@ -10,6 +10,9 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: "the JSON is larger than the limit",
   PAYLOAD_TOO_DEEP: "the JSON is nested deeper than the limit",
   IDEMPOTENCY_CONFLICT: "the idempotency key belongs to a job with another specification",
+  QUOTA_EXCEEDED: "the tenant has as many jobs waiting as it may have",
+  RATE_LIMITED: "the tenant submits faster than it may",
+  TENANT_EXISTS: "there is a tenant with that name already",
   JOB_NOT_FOUND: "there is no job with that id",
   JOB_LOCK_CONFLICT: "another session holds the job's row right now",
   JOB_PRECONDITION: "the job is not in a state that allows this",
@@ -76,6 +79,8 @@ export interface ErrorDetails {
   field?: string;
   /** The job the error speaks of. */
   jobId?: string;
+  /** When the same call may succeed. */
+  retryAfterSeconds?: number;
   cause?: unknown;
 }
 
@@ -84,6 +89,7 @@ export class OracleError extends Error {
   readonly code: ErrorCode;
   readonly field: string | undefined;
   readonly jobId: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -91,24 +97,30 @@ export class OracleError extends Error {
     this.code = code;
     this.field = details.field;
     this.jobId = details.jobId;
+    this.retryAfterSeconds = details.retryAfterSeconds;
   }
 
-  toJSON(): { code: ErrorCode; message: string; field?: string; job_id?: string } {
+  toJSON(): {
+    code: ErrorCode;
+    message: string;
+    field?: string;
+    job_id?: string;
+    retry_after_seconds?: number;
+  } {
     return {
       code: this.code,
       message: this.message,
       ...(this.field === undefined ? {} : { field: this.field }),
       ...(this.jobId === undefined ? {} : { job_id: this.jobId }),
+      ...(this.retryAfterSeconds === undefined ? {} : { retry_after_seconds: this.retryAfterSeconds }),
     };
   }
 }
 
 /** Thrown by a handler: try again later, `retryAfterSeconds` from now at the earliest. */
 export class RetryableError extends OracleError {
-  readonly retryAfterSeconds: number | undefined;
   constructor(message: string, options: { retryAfterSeconds?: number; cause?: unknown } = {}) {
-    super("HANDLER_ERROR", message, { cause: options.cause });
-    this.retryAfterSeconds = options.retryAfterSeconds;
+    super("HANDLER_ERROR", message, options);
   }
 }
 
@@ -123,14 +135,12 @@ export class TerminalError extends OracleError {
 export class EffectFailed extends OracleError {
   /** False: trying again would not help. */
   readonly retryable: boolean;
-  readonly retryAfterSeconds: number | undefined;
   constructor(
     message: string,
     options: { retryable?: boolean; retryAfterSeconds?: number; cause?: unknown } = {},
   ) {
-    super("EFFECT_FAILED", message, { cause: options.cause });
+    super("EFFECT_FAILED", message, options);
     this.retryable = options.retryable ?? true;
-    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 

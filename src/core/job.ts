@@ -29,6 +29,9 @@ export interface Job {
   holdReason: string | null;
   replayOf: string | null;
   handlerVersion: string | null;
+  /** At most `concurrencyLimit` jobs of the tenant with this key run at a time. */
+  concurrencyKey: string | null;
+  concurrencyLimit: number | null;
   error: StoredError | null;
 }
 
@@ -56,6 +59,8 @@ export interface Lease {
   lastError: ErrorCode | null;
   /** The job that this one replays. */
   replayOf: string | null;
+  /** It counts against a cap: when it ends, another job may start. */
+  holdsSlot: boolean;
   input: JsonValue;
 }
 
@@ -121,6 +126,9 @@ export interface Attempt {
   lateOutput: JsonValue | null;
   /** Its latest word on how far it is. */
   progress: Progress | null;
+  /** What it said it used of models and other services. */
+  tokens: number | null;
+  cost: number | null;
 }
 
 export interface Progress {

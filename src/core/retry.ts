@@ -1,4 +1,4 @@
-import { EffectFailed, type ErrorCode, OracleError, RetryableError, TerminalError } from "./errors.js";
+import { EffectFailed, type ErrorCode, OracleError, TerminalError } from "./errors.js";
 import type { StoredError } from "./job.js";
 import { sanitizeText } from "./json.js";
 import { redactText } from "./redact.js";
@@ -103,8 +103,7 @@ function describeError(thrown: unknown): ThrownError {
 const LONGEST_RETRY_AFTER_SECONDS = 31_536_000;
 
 export function retryAfterOf(thrown: unknown): number {
-  const says = thrown instanceof RetryableError || thrown instanceof EffectFailed;
-  const seconds = says ? (thrown.retryAfterSeconds ?? 0) : 0;
+  const seconds = thrown instanceof OracleError ? (thrown.retryAfterSeconds ?? 0) : 0;
   // Taken from a provider's header as it came: what makes no sense is no wish.
   return seconds > 0 && seconds <= LONGEST_RETRY_AFTER_SECONDS ? seconds : 0;
 }

@@ -28,6 +28,8 @@ export interface JobContext<Input> {
   readonly log: JobLog;
   /** How far the work is, from 0 to 1; the latest is kept. Never waits for the database. */
   progress(fraction: number, message?: string, details?: JsonValue): void;
+  /** Adds to what the attempt has used of models and other services; each tenant's account counts it. */
+  usage(used: Usage): void;
   /** Keeps bytes, a stream of them, a text or JSON with the attempt. Resolves when it is durable and recorded. */
   artifact(name: string, content: ArtifactSource, options?: { mediaType?: string }): Promise<ArtifactRef>;
   /** Runs once and is remembered: a later attempt gets the value, as JSON keeps it, without calling `fn`. */
@@ -40,6 +42,12 @@ export interface JobContext<Input> {
   onCommit(name: string, sql: string, values?: JsonValue[]): void;
   /** Ends this attempt without a fault; the job runs again after so many seconds, at no cost. */
   snooze(seconds: number): never;
+}
+
+/** Of what the tokens are, and in which currency the cost, is the same for all handlers or it adds up to nothing. */
+export interface Usage {
+  tokens?: number;
+  cost?: number;
 }
 
 /** What an artifact is made of: a string is kept as text, anything else that is not bytes as JSON. */

@@ -22,6 +22,8 @@ export async function serveMessage(
   if ("progress" in message) {
     const { fraction, message: text, details } = message.progress;
     context.progress(fraction, text, details);
+  } else if ("usage" in message) {
+    context.usage(message.usage);
   } else if ("log" in message) {
     const { level, message: text, fields } = message.log;
     context.log[level](text, fields);

@@ -10,7 +10,7 @@ import {
 import type { Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { retryAfterOf, toStoredError } from "../core/retry.js";
-import { Snooze } from "./define.js";
+import { Snooze, type Usage } from "./define.js";
 
 // What a handler in another thread or process and its worker say to each other. docs/protocol.md is the same for
 // people; names are in snake_case because any language speaks it.
@@ -42,14 +42,15 @@ export interface ErrorEnvelope {
   field?: string;
 }
 
-export type ResponseEnvelope = { attempt_id?: string } & (
-  | { ok: true; result: JsonValue; usage?: JsonValue; metrics?: JsonValue }
+export type ResponseEnvelope = { attempt_id?: string; usage?: Usage } & (
+  | { ok: true; result: JsonValue; metrics?: JsonValue }
   | { ok: false; error: ErrorEnvelope }
 );
 
 /** What a handler may say while it runs. A call has an id and is answered by a reply with the same id. */
 export type HandlerMessage =
   | { progress: { fraction: number; message?: string; details?: JsonValue } }
+  | { usage: Usage }
   | { log: { level: "info" | "warn" | "error"; message: string; fields?: Record<string, JsonValue> } }
   | { artifact: { id: number; name: string; media_type?: string } & ArtifactContent }
   /** Without a value: is it remembered? With one: remember it. */

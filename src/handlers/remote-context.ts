@@ -61,6 +61,7 @@ export class RemoteContext {
             ...(details === undefined ? {} : { details }),
           },
         }),
+      usage: (used) => send({ usage: used }),
       artifact: async (name, content, options) => {
         const sent = await toContent(content);
         const kept = await this.call((id) => ({

@@ -17,6 +17,8 @@ export function toProblem(error: unknown): ProblemJson {
 
 export function sendProblem(reply: FastifyReply, error: unknown): FastifyReply {
   const problem = toProblem(error);
+  const { retry_after_seconds: seconds } = problem.error;
+  if (seconds !== undefined) reply.header("retry-after", Math.ceil(seconds));
   return reply.code(problem.status).type("application/problem+json").send(JSON.stringify(problem));
 }
 

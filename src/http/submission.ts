@@ -20,6 +20,8 @@ export function toOptions(
     timeoutSeconds: body.timeout_seconds,
     dedupe: body.dedupe,
     version: body.version,
+    concurrencyKey: body.concurrency_key,
+    concurrencyLimit: body.concurrency_limit,
   };
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as EnqueueOptions;

@@ -41,6 +41,8 @@ export function jobJson(job: Job): JobJson {
     hold_reason: job.holdReason,
     replay_of: job.replayOf,
     handler_version: job.handlerVersion,
+    concurrency_key: job.concurrencyKey,
+    concurrency_limit: job.concurrencyLimit,
     error: job.state === "SUCCEEDED" ? null : job.error,
   };
 }
@@ -63,6 +65,8 @@ export function attemptJson(attempt: Attempt): AttemptJson {
     ended_at: isoOrNull(attempt.endedAt),
     late_output: attempt.lateOutput,
     progress: attempt.progress && progressJson(attempt.attemptNo, attempt.progress),
+    tokens: attempt.tokens,
+    cost: attempt.cost,
   };
 }
 

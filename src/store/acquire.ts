@@ -27,8 +27,19 @@ const whyNot = statement<{ job_id: string; why: string | null }>(
          AND e.kind = 'unsafe' AND e.state IN ('DISPATCHED', 'IN_DOUBT'))
        THEN 'has an effect in doubt'
      WHEN j.state <> 'RUNNING' AND j.run_after > clock_timestamp() THEN 'may not run before ' || j.run_after
+     WHEN j.state <> 'RUNNING' AND t.max_running <= (
+         SELECT count(*) FROM {schema}.slots s WHERE s.tenant_id = j.tenant_id)
+       THEN 'waits: its tenant runs as many as it may'
+     WHEN j.state <> 'RUNNING' AND j.concurrency_limit <= (
+         SELECT count(*) FROM {schema}.slots s
+         WHERE s.tenant_id = j.tenant_id AND s.concurrency_key = j.concurrency_key)
+       THEN 'waits: its concurrency key is full'
+     WHEN j.state <> 'RUNNING' AND t.start_limit IS NOT NULL AND EXISTS (
+         SELECT FROM {schema}.turns u WHERE u.tenant_id = j.tenant_id AND u.tokens < 1)
+       THEN 'waits for its tenant''s rate'
    END AS why
-   FROM {schema}.jobs j WHERE j.job_id = ANY ($1::uuid[])`,
+   FROM {schema}.jobs j LEFT JOIN {schema}.tenants t ON t.tenant_id = j.tenant_id
+   WHERE j.job_id = ANY ($1::uuid[])`,
 );
 
 const lockJob = statement<{ job_id: string }>(

@@ -13,6 +13,8 @@ export interface Slice {
   headJobId: string;
   /** The queue's order counts waiting against priority, so a job alone does not tell its place. */
   ageing: boolean;
+  /** The tenant's share of the queue, against the others' weights. */
+  weight: number;
 }
 
 /** The job types that a worker serves, each with its handler's version. */
@@ -36,6 +38,8 @@ const claimJobs = statement<LeaseRow>(
 export interface Claim {
   claimId: string;
   leases: Lease[];
+  /** Jobs whose keys are full were moved out of the way: what lies behind them is worth another claim. */
+  parked?: boolean;
 }
 
 export async function claim(db: Database, request: ClaimRequest): Promise<Claim> {
@@ -53,5 +57,6 @@ export async function claim(db: Database, request: ClaimRequest): Promise<Claim>
     claimId,
     request.versions,
   ]);
-  return { claimId, leases: rows.map(toLease) };
+  const leases = rows.filter((row) => row.state === "RUNNING").map(toLease);
+  return { claimId, leases, parked: rows.length > leases.length };
 }

@@ -40,6 +40,8 @@ export function toDatabaseError(error: unknown, schema: string): unknown {
   const { code, message } = error as PgError;
   const known = code ? byCode[code] : undefined;
   if (known) return new OracleError(known[0], `${message}: ${known[1]}.`, { cause: error });
+  const limit = /^(QUOTA_EXCEEDED|RATE_LIMITED): (.*)$/s.exec(message);
+  if (limit) return limitReached(limit[1] as ErrorCode, `${limit[2]}.`, error);
   // Every role of ours may enter the schema: a login that may not has none of them.
   if (code === "42501" && /set role|permission denied (to set|for schema)/i.test(message))
     return roleRefused(error, schema);
@@ -56,6 +58,16 @@ export function toDatabaseError(error: unknown, schema: string): unknown {
     });
   }
   return error;
+}
+
+/** Raised by check_quotas, which says in the detail when to try again. */
+function limitReached(code: ErrorCode, said: string, error: PgError): OracleError {
+  const seconds = /retry_after_seconds=([\d.]+)/.exec(error.detail ?? "")?.[1];
+  return new OracleError(code, said.replace(/^tenant/, "Tenant"), {
+    field: "tenant",
+    ...(seconds === undefined ? {} : { retryAfterSeconds: Number(seconds) }),
+    cause: error,
+  });
 }
 
 function schemaMissing(error: PgError, schema: string): OracleError {

@@ -226,6 +226,7 @@ function checkSchemaName(name: string): string {
 
 /** The database would show nothing for an empty one; said here, it is an error and not an empty answer. */
 export function checkTenantId(tenantId: string): string {
-  if (tenantId.length >= 1 && tenantId.length <= 200 && !tenantId.includes("\0")) return tenantId;
+  const fit = typeof tenantId === "string" && tenantId.length >= 1 && tenantId.length <= 200;
+  if (fit && !tenantId.includes("\0") && tenantId.isWellFormed()) return tenantId;
   throw new OracleError("INVALID_ARGUMENT", "A tenant's name has 1 to 200 characters.", { field: "tenant" });
 }

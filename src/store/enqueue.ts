@@ -20,6 +20,8 @@ export interface NewJob {
   /** The same. */
   deadline: Date | number | undefined;
   handlerVersion: string | undefined;
+  concurrencyKey: string | undefined;
+  concurrencyLimit: number | undefined;
   replayOf: string | undefined;
 }
 
@@ -41,7 +43,7 @@ export interface SubmitOptions {
 const insertJobs = statement<{ job_id: string }>(
   "enqueue",
   `SELECT job_id FROM {schema}.enqueue_jobs(
-     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS job_id`,
+     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) AS job_id`,
 );
 
 const findExisting = statement<{
@@ -152,6 +154,8 @@ async function insert(
       column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
       column((job) => job.handlerVersion),
       column((job) => job.replayOf),
+      column((job) => job.concurrencyKey),
+      column((job) => job.concurrencyLimit),
       column((job) => job.inputText),
       announcing,
     ],

@@ -27,6 +27,8 @@ export interface JobRow {
   hold_reason: string | null;
   replay_of: string | null;
   handler_version: string | null;
+  concurrency_key: string | null;
+  concurrency_limit: number | null;
   error_json: StoredError | null;
 }
 
@@ -34,7 +36,7 @@ export const jobColumns = `j.job_id, j.tenant_id, j.queue_name, j.job_type, j.st
   j.idempotency_key, j.spec_hash, j.priority, j.attempt_count, j.max_attempts, j.interruptions,
   j.timeout_seconds, j.run_after, j.deadline, j.created_at, j.updated_at, j.started_at, j.completed_at,
   j.lease_expires_at, j.cancel_requested_at, j.current_attempt_id, j.worker_id, j.hold_reason, j.replay_of,
-  j.handler_version, j.error_json`;
+  j.handler_version, j.concurrency_key, j.concurrency_limit, j.error_json`;
 
 export function toJob(row: JobRow): Job {
   return {
@@ -63,6 +65,8 @@ export function toJob(row: JobRow): Job {
     holdReason: row.hold_reason,
     replayOf: row.replay_of,
     handlerVersion: row.handler_version,
+    concurrencyKey: row.concurrency_key,
+    concurrencyLimit: row.concurrency_limit,
     error: row.error_json,
   };
 }

@@ -20,9 +20,11 @@ export interface LeaseRow {
   deadline: Date | null;
   deadline_in_seconds: number | null;
   handler_version: string | null;
-  state: JobState;
+  /** PARKED: no lease, see claim_jobs. */
+  state: JobState | "PARKED";
   last_error: ErrorCode | null;
   replay_of: string | null;
+  holds_slot: boolean | null;
   input_payload: JsonValue;
 }
 
@@ -45,6 +47,7 @@ export function toLease(row: LeaseRow): Lease {
     handlerVersion: row.handler_version,
     lastError: row.last_error,
     replayOf: row.replay_of,
+    holdsSlot: row.holds_slot === true,
     input: row.input_payload,
   };
 }

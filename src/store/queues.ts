@@ -28,17 +28,8 @@ const listQueues = statement<{
    ORDER BY queue_name`,
 );
 
-const setPaused = statement<{ queue_name: string }>(
-  "pause-queue",
-  `WITH changed AS (
-     INSERT INTO {schema}.queues (queue_name, paused_at)
-     VALUES ($1, CASE WHEN $2 THEN clock_timestamp() END)
-     ON CONFLICT (queue_name) DO UPDATE SET paused_at =
-       CASE WHEN $2 THEN coalesce(queues.paused_at, excluded.paused_at) END
-     RETURNING queue_name
-   )
-   SELECT queue_name, {schema}.wake(queue_name) FROM changed`,
-);
+// 014_reading.sql: whoever acts for one tenant is refused.
+const setPaused = statement<never>("pause-queue", `SELECT {schema}.pause_queue($1, $2)`);
 
 const setAgeing = statement<{ queue_name: string }>(
   "age-queue",
@@ -48,19 +39,14 @@ const setAgeing = statement<{ queue_name: string }>(
 );
 
 // Ready rows carry their order, so a new rule of order rewrites them. Rows a claim holds are left to it.
-const reorderReady = statement<never>(
+const reorderReady = statement<{ make_ready: number | null }>(
   "reorder-ready",
   `WITH old AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
        SELECT ctid FROM {schema}.ready_jobs WHERE queue_name = $1 FOR UPDATE SKIP LOCKED))
      RETURNING job_id
    )
-   INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id, pin)
-   SELECT j.queue_name, j.tenant_id, CASE WHEN $2::float8 IS NULL THEN -j.priority ELSE 0 END,
-     CASE WHEN $2::float8 IS NULL THEN j.run_after
-       ELSE j.run_after - make_interval(secs => j.priority * $2::float8) END, j.job_id, j.job_type || '@' || j.handler_version
-   FROM {schema}.jobs j WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM old))
-   ON CONFLICT DO NOTHING`,
+   SELECT {schema}.make_ready(array_agg(job_id)) FROM old`,
 );
 
 export async function queues(db: Database): Promise<Queue[]> {
@@ -87,7 +73,7 @@ export async function setQueueAgeing(db: Database, queue: string, seconds: numbe
   }
   await db.transaction(async (client) => {
     await db.query(setAgeing, [checkQueueName(queue), seconds], client);
-    await db.query(reorderReady, [queue, seconds], client);
+    await db.query(reorderReady, [queue], client);
   });
 }
 

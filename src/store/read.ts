@@ -27,10 +27,12 @@ const readAttempts = statement<{
   ended_at: Date | null;
   late_output: JsonValue | null;
   progress: (Omit<Progress, "at"> & { at: string }) | null;
+  tokens: string | null;
+  cost: number | null;
 }>(
   "read-attempts",
   `SELECT attempt_id, attempt_no, status::text AS status, worker_id, handler_version, cause, error_json, started_at, ended_at,
-     late_output, progress
+     late_output, progress, tokens, cost
    FROM {schema}.attempts WHERE job_id = $1 ORDER BY attempt_no`,
 );
 
@@ -80,6 +82,8 @@ export async function getAttempts(db: Database, jobId: string): Promise<Attempt[
     endedAt: row.ended_at,
     lateOutput: row.late_output,
     progress: row.progress && { ...row.progress, at: new Date(row.progress.at) },
+    tokens: row.tokens === null ? null : Number(row.tokens),
+    cost: row.cost,
   }));
 }
 

@@ -6,7 +6,7 @@ import { type LeaseRow, toLease } from "./lease-row.js";
 // 005_lease_functions.sql: closes attempts whose leases ran out, and ends or restarts their jobs.
 const reclaimJobs = statement<LeaseRow>(
   "reclaim",
-  `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5, $6)`,
+  `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5, $6, $7)`,
 );
 
 export interface Reclaimed extends Claim {
@@ -20,6 +20,8 @@ export async function reclaim(
   request: {
     workerId: string;
     queues: string[];
+    /** Only this tenant's; left out, everybody's. */
+    tenant?: string | undefined;
     leaseSeconds: number;
     limit: number;
     versions: HandlerVersions;
@@ -28,6 +30,7 @@ export async function reclaim(
   const claimId = newId();
   const rows = await db.query(reclaimJobs, [
     request.queues,
+    request.tenant ?? null,
     request.workerId,
     request.limit,
     request.leaseSeconds,

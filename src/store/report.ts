@@ -5,6 +5,7 @@ import { type Database, statement } from "./database.js";
 export interface Report {
   lease: Lease;
   progress: ProgressNote | undefined;
+  used?: UsageNote | undefined;
   lines: LineNote[];
 }
 
@@ -13,6 +14,12 @@ export interface ProgressNote {
   /** JSON: fraction, message, details. */
   text: string;
   madeAt: number;
+}
+
+/** The attempt's sums so far: written twice they say the same. */
+export interface UsageNote {
+  tokens: number;
+  cost: number;
 }
 
 export interface LineNote {
@@ -37,12 +44,13 @@ export async function report(db: Database, reports: Report[]): Promise<Set<strin
   const age = (madeAt: number) => (now - madeAt) / 1000;
   const rows = await db.query(reportAttempts, [
     JSON.stringify(
-      reports.map(({ lease, progress, lines }) => ({
+      reports.map(({ lease, progress, used, lines }) => ({
         job_id: lease.jobId,
         attempt_id: lease.attemptId,
         attempt_no: lease.attemptNo,
         progress: progress?.text,
         progress_age: progress && age(progress.madeAt),
+        ...used,
         lines: lines.map(({ seq, level, message, fields, madeAt }) => {
           return { seq, level, message, fields, age: age(madeAt) };
         }),

@@ -10,13 +10,12 @@ import type { JobDefinition } from "../handlers/define.js";
 import { inlineRunner } from "../handlers/inline.js";
 import { Registry } from "../handlers/registry.js";
 import type { Oracle } from "../oracle.js";
-import { claim } from "../store/claim.js";
-import { discover } from "../store/discover.js";
 import { promote } from "../store/promote.js";
 import { reclaim } from "../store/reclaim.js";
 import { settle } from "../store/settle.js";
 import { shiftTime } from "../store/shift-time.js";
 import { Attempt } from "../worker/attempt.js";
+import { Claimer } from "../worker/claimer.js";
 import { execute } from "../worker/execute.js";
 import { ArtifactKeeper } from "../worker/keep-artifact.js";
 import { Records } from "../worker/records.js";
@@ -129,10 +128,8 @@ export class TestOracle {
     await promote(db);
     const expired = await reclaim(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, limit: 1, versions });
     if (expired.leases.length > 0) return expired.leases;
-    const [slice] = await discover(db, queues.length > 0 ? queues : ["default"], "", 1, versions);
-    if (!slice) return [];
-    const quotas = [{ slice, quota: 1 }];
-    return (await claim(db, { workerId, leaseSeconds: LEASE_SECONDS, versions, quotas })).leases;
+    return (await new Claimer(db, { workerId, queues, leaseSeconds: LEASE_SECONDS, versions }).take(1))
+      .leases;
   }
 
   private async run(lease: Lease): Promise<void> {

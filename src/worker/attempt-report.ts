@@ -1,5 +1,5 @@
 import type { Lease, LogLevel } from "../core/job.js";
-import type { LineNote, ProgressNote } from "../store/report.js";
+import type { LineNote, ProgressNote, UsageNote } from "../store/report.js";
 
 /** What one attempt may log. */
 const LINES_MOST = 1000;
@@ -15,11 +15,13 @@ export interface Line extends LineNote {
 export class AttemptReport {
   lines: Line[] = [];
   progress: ProgressNote | undefined;
+  unwrittenUse: UsageNote | undefined;
   /** Its end waits until everything is written. */
   onWritten: (() => void) | undefined;
   /** It has lost its job: nothing it says can be written any more. */
   lost = false;
   private full = false;
+  private readonly used: UsageNote = { tokens: 0, cost: 0 };
   private seq = 0;
   private bytes = 0;
   /** Lines for which the buffer had no room since the last one that found some. */
@@ -28,7 +30,18 @@ export class AttemptReport {
   constructor(readonly lease: Lease) {}
 
   get isWritten(): boolean {
-    return this.lines.length === 0 && this.progress === undefined && this.missing === 0;
+    return (
+      this.lines.length === 0 &&
+      this.progress === undefined &&
+      this.unwrittenUse === undefined &&
+      this.missing === 0
+    );
+  }
+
+  use(tokens: number, cost: number): void {
+    this.used.tokens += tokens;
+    this.used.cost += cost;
+    this.unwrittenUse = { ...this.used };
   }
 
   /** Takes a line if there is room, here and in the buffer; returns what it added to the buffer. */
@@ -63,6 +76,7 @@ export class AttemptReport {
     this.lines = [];
     this.missing = 0;
     this.progress = undefined;
+    this.unwrittenUse = undefined;
   }
 
   private add(level: LogLevel, message: string, fields?: string, bytes = message.length): number {

@@ -5,7 +5,8 @@ import type { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
 
 /** What an attempt may reach of the worker around it. */
-export interface AttemptServices extends Pick<JobContext<unknown>, "log" | "progress" | "artifact"> {
+export interface AttemptServices
+  extends Pick<JobContext<unknown>, "log" | "progress" | "usage" | "artifact"> {
   records: Records;
 }
 
@@ -48,6 +49,10 @@ export class AttemptContext implements JobContext<unknown> {
 
   get progress(): JobContext<unknown>["progress"] {
     return this.services.progress;
+  }
+
+  get usage(): JobContext<unknown>["usage"] {
+    return this.services.usage;
   }
 
   get artifact(): JobContext<unknown>["artifact"] {

@@ -46,6 +46,13 @@ export class Reporter {
     this.remember(attempt);
   }
 
+  /** Adds to what the attempt has used. */
+  usage(attempt: AttemptReport, tokens: number, cost: number): void {
+    if (attempt.lost) return;
+    attempt.use(tokens, cost);
+    this.remember(attempt);
+  }
+
   /** To be called before an attempt's outcome is handed on. Undefined: it has nothing unwritten, as most have. */
   finish(attemptId: string): Promise<void> | undefined {
     const attempt = this.unwritten.get(attemptId);
@@ -99,9 +106,10 @@ export class Reporter {
       if (weight > BATCH_BYTES) break;
       this.buffered += attempt.markMissing();
       const { lease, progress, lines } = attempt;
-      batch.push({ attempt, report: { lease, progress, lines }, lines });
+      batch.push({ attempt, report: { lease, progress, used: attempt.unwrittenUse, lines }, lines });
       attempt.lines = [];
       attempt.progress = undefined;
+      attempt.unwrittenUse = undefined;
       weight += weigh(lines);
     }
     return batch;

@@ -61,6 +61,19 @@ export class LeaseServices implements AttemptServices {
     };
   }
 
+  get usage(): AttemptServices["usage"] {
+    return ({ tokens = 0, cost = 0 }) => {
+      if (Number.isSafeInteger(tokens) && tokens >= 0 && Number.isFinite(cost) && cost >= 0) {
+        this.parts.reporter.usage(this.ownReport(), tokens, cost);
+        return;
+      }
+      const shown = toLooseJsonText({ tokens, cost }, 200);
+      this.log.warn(
+        `usage(${shown}) is ignored: tokens must be a whole number, cost a number, neither below 0.`,
+      );
+    };
+  }
+
   get artifact(): AttemptServices["artifact"] {
     return (name, content, options) =>
       this.parts.artifacts.keep(this.lease, name, content, options?.mediaType);

@@ -38,6 +38,8 @@ interface SlotEvents {
   onRoom(): void;
   /** Every outcome so far is written. */
   onSettled(): void;
+  /** A job that counted against a cap has ended. */
+  onSlotFreed(): void;
   /** A job of a type that this worker does not serve. */
   onUnknownType(lease: Lease): Promise<Outcome>;
 }
@@ -232,6 +234,7 @@ export class Slots {
       if (state)
         emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
       else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
+      if (lease.holdsSlot) this.events.onSlotFreed();
       if (this.unsettled === 0) this.events.onSettled();
     });
   }

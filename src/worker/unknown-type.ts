@@ -5,7 +5,7 @@ import { findServedTypes } from "../store/workers.js";
 /** A type unknown here: somebody else's if a live worker serves it, otherwise nobody's. */
 export async function judgeUnknownType(db: Database, lease: Lease): Promise<Outcome> {
   // A database that does not answer now says nothing about the type.
-  const served = await findServedTypes(db).catch(() => undefined);
+  const served = await findServedTypes(db, lease.tenantId).catch(() => undefined);
   if (!served || served.has(lease.type)) {
     const delaySeconds = Math.min(60, 2 ** Math.min(lease.interruptions, 6));
     return { kind: "released", cause: "NO_HANDLER_HERE", delaySeconds };

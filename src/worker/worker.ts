@@ -24,6 +24,8 @@ import { judgeUnknownType } from "./unknown-type.js";
 
 export interface WorkerOptions extends SlotOptions {
   queues: string[];
+  /** Only this tenant's jobs; left out, everybody's. */
+  tenant?: string | undefined;
   leaseSeconds: number;
   versions: HandlerVersions;
   pollMs: number;
@@ -37,6 +39,7 @@ export interface WorkerOptions extends SlotOptions {
 }
 
 const WATCH_MS = 250;
+const SOON_MS = 21;
 
 /**
  * Takes jobs for its slots: at a wake-up, when a slot is free, and by polling, which alone would be enough.
@@ -58,6 +61,8 @@ export class Worker {
   private fillAgain = false;
   private ticking = false;
   private tickAgain = false;
+  /** The next tick may bring jobs at once: a slot to hand on, timers that are due. */
+  private dueSoon = false;
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
@@ -77,6 +82,7 @@ export class Worker {
     this.slots = new Slots(registry, settler, this.keeper, options, {
       onRoom: () => this.onRoom(),
       onSettled: () => this.onSettled(),
+      onSlotFreed: () => this.onSlotFreed(),
       onUnknownType: (lease) => judgeUnknownType(db, lease),
     });
     this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
@@ -176,6 +182,12 @@ export class Worker {
     else this.fill();
   }
 
+  /** Another job may start for it, perhaps one that is parked: the tick hands the slot on. */
+  private onSlotFreed(): void {
+    this.dry = false;
+    void this.tick();
+  }
+
   private onKeeperReport(report: KeeperReport): void {
     const { workerId, emit } = this.options;
     if ("lost" in report) {
@@ -226,8 +238,10 @@ export class Worker {
     this.ticking = true;
     clearTimeout(this.tickTimer);
     let nextMs = this.options.pollMs;
+    let opened = false;
     await this.troubles.guard("poll", async () => {
-      const { more, nextInSeconds } = await promote(this.db);
+      const { more, nextInSeconds, ...promoted } = await promote(this.db);
+      opened = promoted.opened;
       nextMs = more ? 0 : Math.min(nextMs, Math.max(1, (nextInSeconds ?? Number.POSITIVE_INFINITY) * 1000));
       await this.sweep();
     });
@@ -236,20 +250,15 @@ export class Worker {
     if (this.stopping) return;
     if (this.tickAgain) nextMs = 0;
     this.tickAgain = false;
+    this.dueSoon = nextMs < Math.min(SOON_MS, this.options.pollMs);
     this.tickTimer = setTimeout(() => void this.tick(), nextMs);
     void this.dispatch?.relay();
-    if (!this.dispatch?.suffices || this.drainWaiters.any) this.wake();
+    if (!this.dispatch?.suffices || this.drainWaiters.any || opened) this.wake();
   }
 
   private async sweep(): Promise<void> {
-    const { workerId, queues, leaseSeconds, versions, emit } = this.options;
-    const reclaimed = await reclaim(this.db, {
-      workerId,
-      queues,
-      leaseSeconds,
-      versions,
-      limit: this.slots.free,
-    });
+    const { workerId, emit } = this.options;
+    const reclaimed = await reclaim(this.db, { ...this.options, limit: this.slots.free });
     for (const job of reclaimed.ended) emit({ event: "job.ended", workerId, ...job });
     this.slots.admit(reclaimed);
   }
@@ -323,7 +332,8 @@ export class Worker {
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.search || !this.slots.quiet || this.troubles.any) return;
+    if (!this.dry || this.search || this.ticking || this.dueSoon) return;
+    if (!this.slots.quiet || this.troubles.any) return;
     this.drainWaiters.drained();
   }
 }

@@ -242,15 +242,20 @@ export const holes = [
     undo: [
       {
         within: sql,
-        find: "picked AS MATERIALIZED (",
-        replace: "picked AS (DELETE FROM {schema}.ready_jobs taken WHERE taken.job_id IN (",
+        find: /picked AS MATERIALIZED \(\s+SELECT r\.row_id, .* AS limited/,
+        replace: "picked AS (DELETE FROM {schema}.ready_jobs taken WHERE taken.job_id IN (SELECT r.job_id",
       },
-      { within: sql, find: "SELECT r.row_id, r.job_id", replace: "SELECT r.job_id" },
-      { within: sql, find: /(FOR UPDATE SKIP LOCKED\s+\) r)\b/, replace: "$1) RETURNING taken.job_id" },
+      { within: sql, find: /SELECT ready\.ctid AS row_id, .* AS keyed/, replace: "SELECT ready.job_id" },
       {
         within: sql,
-        find: "DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(SELECT row_id FROM picked))",
-        replace: "SELECT",
+        find: /(FOR UPDATE SKIP LOCKED\s+\) r)\b/,
+        replace: "$1) RETURNING taken.job_id AS row_id, false AS limited",
+      },
+      { within: sql, find: "row_ids tid[];", replace: "row_ids uuid[];" },
+      {
+        within: sql,
+        find: "DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (row_ids) RETURNING job_id",
+        replace: "SELECT unnest(row_ids) AS job_id",
       },
     ],
     test: {

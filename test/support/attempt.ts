@@ -11,6 +11,7 @@ import { until } from "./oracle.js";
 /** What an attempt said to the worker around it. */
 export interface Heard {
   progress: unknown[];
+  usage: unknown[];
   log: unknown[];
   artifacts: { name: string; content: string; mediaType: string | undefined }[];
   /** How many artifacts were being kept at the same time, at most. */
@@ -28,7 +29,7 @@ export function attempt(
   input: JsonValue,
   { signal = new AbortController().signal, refuseArtifacts = false } = {},
 ): { result: Promise<unknown>; heard: Heard } {
-  const heard: Heard = { progress: [], log: [], artifacts: [], mostAtOnce: 0 };
+  const heard: Heard = { progress: [], usage: [], log: [], artifacts: [], mostAtOnce: 0 };
   let keeping = 0;
   const lease = {
     jobId: randomUUID(),
@@ -49,6 +50,7 @@ export function attempt(
     signal,
     log: { info: note("info"), warn: note("warn"), error: note("error") },
     progress: (...report) => heard.progress.push(report),
+    usage: (used) => heard.usage.push(used),
     async artifact(name, content, { mediaType } = {}) {
       if (refuseArtifacts) throw new Error("no room");
       const text = content instanceof Uint8Array ? Buffer.from(content).toString() : JSON.stringify(content);

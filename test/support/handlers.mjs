@@ -15,6 +15,19 @@ export const logged = defineJob({
   },
 });
 
+/** Leaves a line when it begins and one when it ends: two of the former in a row are two runs at once. */
+export const spanned = defineJob({
+  type: "spanned",
+  input: z.object({ file: z.string(), ms: z.number() }),
+  output: z.null(),
+  async run({ input }) {
+    appendFileSync(input.file, `begin ${process.pid}\n`);
+    await sleep(input.ms);
+    appendFileSync(input.file, `end ${process.pid}\n`);
+    return null;
+  },
+});
+
 /** Ignores its signal. */
 export const stubborn = defineJob({
   type: "stubborn",

@@ -20,7 +20,7 @@ export async function claimFrom(
   } = {},
 ): Promise<Claim> {
   const { limit = 10, leaseSeconds = 60, workerId = "test", versions = {} } = options;
-  const slices = await discover(db, [queue], "", 100, versions);
+  const { slices } = await discover(db, { queues: [queue], limit: 100, versions });
   if (slices.length === 0) return { claimId: "", leases: [] };
   return claim(db, {
     workerId,

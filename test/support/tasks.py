@@ -102,6 +102,8 @@ def talk(ctx, input):
     ctx.progress(0.25)
     ctx.progress(2, "most of it", {"step": [1, 2]})
     ctx.progress(float("nan"))
+    ctx.usage(tokens=12)
+    ctx.usage(tokens=3, cost=0.5)
     ctx.log.info("plain")
     ctx.log.warn("with fields", message="a field", self=1)
     ctx.log.error("no JSON", thing=object, number=float("inf"))

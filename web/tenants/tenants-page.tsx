@@ -41,6 +41,8 @@ function TenantList() {
     { title: "Starts", cell: ({ start_rate }) => rateText(start_rate) || "no limit", number: true },
     { title: "Jobs, last day", cell: ({ jobs }) => whole(jobs), number: true },
     { title: "Run time, last day", cell: ({ run_seconds }) => shortDuration(run_seconds), number: true },
+    { title: "Tokens, last day", cell: ({ tokens }) => whole(tokens), number: true },
+    { title: "Cost, last day", cell: ({ cost }) => Number(cost.toFixed(4)), number: true },
     { title: "Added", cell: ({ created_at }) => <Time at={created_at} />, narrow: true },
     ...(may("changeTenant")
       ? [

@@ -31,6 +31,7 @@ export interface Oracle {
 export interface EnqueueOptions {
   client?: PoolClient;
   runAfter?: Date;
+  tenant?: string;
 }
 
 export interface OracleWorker {

@@ -37,6 +37,7 @@ export const oracleWorker: Contestant = {
     "triggers on; in a caller's transaction: the caller's login",
   keeps: "durable; input, every attempt, result with hash and provenance, all fenced",
   recovery: { documented: "unsupervised: lease (60 s) + 1 s", documentedSeconds: 61, measure: true },
+  sharesByTenant: true,
   unavailable: whyNotBuilt,
   openQueue: (place) => open(place),
   openSteps,
@@ -69,8 +70,7 @@ async function open(place: Place, dispatcher?: Dispatcher): Promise<QueueSession
   return {
     install: async () => void (await oracle.migrate()),
     enqueue: async (input) => void (await oracle.enqueue(job, input)),
-    enqueueMany: async (inputs, options) =>
-      void (await oracle.enqueueMany(job, inputs, delayed(options?.delaySeconds))),
+    enqueueMany: async (inputs, options) => void (await oracle.enqueueMany(job, inputs, toOptions(options))),
     enqueueIn: async (client, input) => void (await oracle.enqueue(job, input, { client })),
     enqueueManyIn: async (client, inputs) => void (await oracle.enqueueMany(job, inputs, { client })),
     startWorker: async (handler, options) => {
@@ -125,6 +125,10 @@ function concurrencyFor(options: WorkerOptions): number {
   return options.concurrency ?? (options.mode === "throughput" ? 1000 : 200);
 }
 
-function delayed(seconds: number | undefined): EnqueueOptions {
-  return seconds ? { runAfter: new Date(Date.now() + seconds * 1000) } : {};
+function toOptions(options: { delaySeconds?: number; tenant?: string } = {}): EnqueueOptions {
+  const { delaySeconds, tenant } = options;
+  return {
+    ...(delaySeconds ? { runAfter: new Date(Date.now() + delaySeconds * 1000) } : {}),
+    ...(tenant === undefined ? {} : { tenant }),
+  };
 }

@@ -10,7 +10,7 @@ import { workRole } from "./work.ts";
 
 /** What a contestant process can be asked to do, and what it is told. */
 export interface RoleParams {
-  fill: { jobs: number; blobBytes?: number; delaySeconds?: number; install: boolean };
+  fill: { jobs: number; blobBytes?: number; delaySeconds?: number; tenants?: number; install: boolean };
   work: { mode: WorkerMode; concurrency?: number; blobBytes?: number; sleepMs?: number };
   enqueue: {
     bulk: number;

@@ -11,6 +11,7 @@ import { recovery } from "./recovery.ts";
 import { size } from "./size.ts";
 import { snapshot } from "./snapshot.ts";
 import { steps } from "./steps.ts";
+import { tenants } from "./tenants.ts";
 
 export const workloads: Workload[] = [
   drain,
@@ -26,4 +27,5 @@ export const workloads: Workload[] = [
   python,
   recovery,
   size,
+  tenants,
 ];

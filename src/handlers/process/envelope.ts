@@ -50,6 +50,8 @@ const isGiven = <T>(value: T | undefined, rule: (value: T) => boolean) => value 
 
 const messageRules: Record<MessageKind, (body: JsonObject) => boolean> = {
   progress: ({ fraction, message }) => typeof fraction === "number" && isGiven(message, isText),
+  // What it counts is looked at where it is added up.
+  usage: () => true,
   log: ({ level, message, fields }) =>
     ["info", "warn", "error"].includes(level as string) && isText(message) && isGiven(fields, isObject),
   artifact: ({ id, name, media_type, json, text, base64 }) =>
@@ -80,10 +82,11 @@ function toResponse(value: JsonObject): ResponseEnvelope {
   const { ok, attempt_id, usage, metrics } = value;
   const shaped =
     ok === true
-      ? Object.hasOwn(value, "result") && isGiven(usage, isObject) && isGiven(metrics, isObject)
+      ? Object.hasOwn(value, "result") && isGiven(metrics, isObject)
       : ok === false && isObject(value.error) && isError(value.error);
-  if (!shaped || !isGiven(attempt_id, isText)) throw breach("an answer of the wrong shape");
-  if (ok) return value as ResponseEnvelope;
+  if (!shaped || !isGiven(usage, isObject) || !isGiven(attempt_id, isText))
+    throw breach("an answer of the wrong shape");
+  if (ok) return value as unknown as ResponseEnvelope;
   const error = { class: "Error", retryable: true, ...(value.error as JsonObject) };
   return { ...value, error } as unknown as ResponseEnvelope;
 }

@@ -41,6 +41,7 @@ function judge(task: Task, ending: Ending, output: Buffer, log: AttemptLog): Jso
   const succeeded = ending.code === 0;
   const response = readAnswer(output, succeeded);
   if (response) checkAttempt(response, lease.attemptId);
+  if (response?.usage) context.usage(response.usage);
   if (response?.ok === false) throw fromErrorEnvelope(response.error);
   if (response && succeeded) return response.result;
   if (context.signal.aborted) throw context.signal.reason;

@@ -54,6 +54,7 @@ export class Turn {
 
   /** With the answer's word. */
   complete(answer: ResponseEnvelope): void {
+    if (answer.usage) this.task.context.usage(answer.usage);
     if (answer.ok) this.close().resolve(answer.result);
     else this.close().reject(fromErrorEnvelope(answer.error));
   }

@@ -30,9 +30,9 @@ export function fleetRoutes({ oracle, db, crash }: Services): Handlers<Fleet> {
 
 type Within = <T>(work: (own: Database) => Promise<T>) => Promise<T>;
 
-/** Queues belong to no tenant, so it is the server itself that changes them. */
+/** Queues belong to no tenant: only somebody who sees every tenant changes them. */
 async function setPaused(db: Database, queue: string, paused: boolean, within: Within): Promise<QueueJson> {
-  await pauseQueue(db, queue, paused);
+  await db.asEveryTenant((own) => pauseQueue(own, queue, paused));
   const found = (await within(readQueues)).find((state) => state.queue === queue);
   if (found) return queueJson(found);
   throw new OracleError("NOT_FOUND", `There is no queue ${JSON.stringify(queue)}.`, { field: "queue" });

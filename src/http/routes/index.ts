@@ -1,6 +1,4 @@
-import { OracleError } from "../../core/errors.js";
-import type { Handler, Handlers, Services } from "../call.js";
-import type { OperationName } from "../operations.js";
+import type { Handlers, Services } from "../call.js";
 import { effectRoutes } from "./effects.js";
 import { fleetRoutes } from "./fleet.js";
 import { jobRoutes } from "./jobs.js";
@@ -8,11 +6,8 @@ import { recordRoutes } from "./records.js";
 import { sessionRoutes } from "./session.js";
 import { statsRoutes } from "./stats.js";
 import { steerRoutes } from "./steer.js";
+import { tenantRoutes } from "./tenants.js";
 import { tokenRoutes } from "./tokens.js";
-
-const later = (async () => {
-  throw new OracleError("NOT_FOUND", "not yet");
-}) as unknown as Handler<OperationName>;
 
 /** What each operation does. */
 export function routes(services: Services): Handlers {
@@ -23,10 +18,8 @@ export function routes(services: Services): Handlers {
     ...effectRoutes(services),
     ...fleetRoutes(services),
     ...statsRoutes(),
+    ...tenantRoutes(services),
     ...tokenRoutes(services),
     ...sessionRoutes(services),
-    listTenants: later,
-    addTenant: later,
-    changeTenant: later,
-  } as Handlers;
+  };
 }

@@ -62,5 +62,6 @@ export const problem = z.object({
     message: z.string(),
     field: z.string().optional(),
     job_id: z.string().optional(),
+    retry_after_seconds: z.number().optional(),
   }),
 });

@@ -50,6 +50,8 @@ export const tenant = tenantLimits.extend({
   succeeded: z.int(),
   attempts: z.int(),
   run_seconds: z.number(),
+  tokens: z.number(),
+  cost: z.number(),
   bytes: z.int(),
 });
 export const tenants = whole(tenant);

@@ -44,6 +44,8 @@ export const job = z.object({
   hold_reason: z.string().nullable(),
   replay_of: uuid.nullable(),
   handler_version: z.string().nullable(),
+  concurrency_key: z.string().nullable(),
+  concurrency_limit: z.int().nullable(),
   error: storedError.nullable().describe("the last attempt's; null once the job succeeded"),
 });
 
@@ -61,6 +63,8 @@ const submission = {
   timeout_seconds: z.int().min(1).max(604_800).optional(),
   dedupe: z.enum(["active", "result"]).optional(),
   version: name.optional().describe("a handler version to pin"),
+  concurrency_key: name.optional().describe("jobs with the same key run at most concurrency_limit at a time"),
+  concurrency_limit: z.int().min(1).max(10_000).optional().describe("1 where it is left out"),
 };
 
 /** The body of an enqueue. Its key, if any, is in the header `Idempotency-Key`. */

@@ -34,6 +34,8 @@ export const attempt = z.object({
   ended_at: moment.nullable(),
   late_output: json.describe("what an attempt brought that had lost its lease; null for others"),
   progress: progress.nullable().describe("its latest word on how far it is"),
+  tokens: z.number().nullable().describe("what it said it used of models and other services"),
+  cost: z.number().nullable(),
 });
 export const attempts = whole(attempt);
 
