@@ -108,9 +108,8 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   return worker;
 }
 
-function retentionOf(oracle: Oracle): RetentionPolicy | undefined {
+function retentionOf(oracle: Oracle): RetentionPolicy {
   const { RETENTION: retentionSeconds, KEY_PROTECTION: keyProtectionSeconds } = oracle.settings;
-  if (retentionSeconds === undefined) return undefined;
   return { retentionSeconds, keyProtectionSeconds, collectArtifacts: () => oracle.collectArtifacts() };
 }
 

@@ -6,7 +6,7 @@ import pg from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readSettings } from "../dist/core/settings.js";
-import { type PruneOptions, prune } from "../dist/store/prune.js";
+import { type PruneOptions, prune, pruneNext } from "../dist/store/prune.js";
 import { runToEnd } from "./support/cli.js";
 import { echo, flaky } from "./support/jobs.js";
 import { claimFrom, workerDatabase } from "./support/leases.js";
@@ -205,7 +205,7 @@ describe("who may prune", () => {
         });
     await expect(db.as("worker", "UPDATE oracle.retention SET next_pass_at = now()")).rejects.toThrow();
     const call =
-      "SELECT * FROM oracle.prune_jobs($1, 10, 0, 0, ARRAY['SUCCEEDED']::oracle.oracle_job_state[], NULL, false)";
+      "SELECT * FROM oracle.prune_jobs($1, 10, 0, 0, ARRAY['SUCCEEDED']::oracle.oracle_job_state[], NULL, false, false)";
     for (const role of ["server", "tenant"] as const)
       await expect(db.as(role, call, [FIRST])).rejects.toMatchObject({ code: "42501" });
     const tenant = await (await login({ tenantId: "team-a" })).connect();
@@ -257,6 +257,33 @@ describe("the policy RETENTION", () => {
     await until("the end of its bytes", async () => filesIn(folder).length === 0);
     await Promise.all([maker.stop(), second.stop()]);
     await oracle.close();
+  });
+});
+
+describe("a tenant's own retention", () => {
+  it("goes before everybody's, in both directions, and holds without it", async () => {
+    await db.oracle.addTenant("brief", { retentionSeconds: 10 * DAY });
+    await db.oracle.addTenant("long", { retentionSeconds: 100 * DAY });
+    const jobs = {
+      brief: await finished({ tenant: "brief" }, 20),
+      young: await finished({ tenant: "brief" }, 5),
+      long: await finished({ tenant: "long" }, 60),
+      plain: await finished({}, 60),
+    };
+    const store = workerDatabase(db);
+    const pass = async (retentionSeconds: number | undefined) => {
+      const policy = { retentionSeconds, keyProtectionSeconds: 0, pauseSeconds: 0 };
+      await db.sql("UPDATE oracle.retention SET next_pass_at = clock_timestamp(), position = $1", [FIRST]);
+      await until(
+        "the end of a pass",
+        async () => (await pruneNext(store, policy))?.passDeleted !== undefined,
+      );
+    };
+    await pass(undefined);
+    expect(await Promise.all(Object.values(jobs).map(left))).toEqual([false, true, true, true]);
+    await pass(30 * DAY);
+    expect(await Promise.all(Object.values(jobs).map(left))).toEqual([false, true, true, false]);
+    await store.close();
   });
 });
 

@@ -14,7 +14,8 @@ $$;
 -- Looks at up to p_limit jobs behind p_after, in the order of their ids, and deletes those that may go; with p_dry_run
 -- it only counts them. No index on state or time is needed for that: ids of programs grow with time, so the old ones
 -- come first, and the block of those that are too young is jumped over. Random ids (SQL enqueue) lie around it.
--- next_after is where to go on, NULL at the end.
+-- next_after is where to go on, NULL at the end. With p_own a tenant's own retention (013_tenants.sql) goes before
+-- p_older_than, which is NULL where everybody else's jobs are kept for ever.
 --
 -- Never deleted: what is not finished or held, what has an effect in doubt, the origin of a replay that is
 -- unfinished or still reads the origin's artifacts, and for p_key_seconds what was submitted with a key of its own,
@@ -23,7 +24,7 @@ $$;
 -- submitted before; whoever submits one holds its origin (check_replays).
 CREATE FUNCTION {schema}.prune_jobs(
   p_after uuid, p_limit integer, p_older_than float8, p_key_seconds float8,
-  p_states {schema}.oracle_job_state[], p_tenant text, p_dry_run boolean
+  p_states {schema}.oracle_job_state[], p_tenant text, p_dry_run boolean, p_own boolean
 ) RETURNS TABLE (deleted integer, next_after uuid)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -31,8 +32,12 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE
-  ended_before constant timestamptz := clock_timestamp() - make_interval(secs => p_older_than);
-  keys_before constant timestamptz := clock_timestamp() - make_interval(secs => greatest(p_older_than, p_key_seconds));
+  moment constant timestamptz := clock_timestamp();
+  keys_before constant timestamptz := moment - make_interval(secs => p_key_seconds);
+  -- What ended after this is too young for everybody.
+  ended_before constant timestamptz := moment - make_interval(secs => CASE
+    WHEN p_own THEN least(p_older_than, (SELECT min(t.retention_seconds) FROM {schema}.tenants t))
+    ELSE p_older_than END);
   looked uuid[];
   old uuid[];
   last_id uuid;
@@ -42,6 +47,9 @@ BEGIN
     SELECT j.job_id FROM {schema}.jobs j
     WHERE j.job_id = ANY (looked) AND j.state = ANY (p_states)
       AND j.state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED') AND j.completed_at <= ended_before
+      AND j.completed_at <= moment - make_interval(secs => coalesce(
+        CASE WHEN p_own THEN (SELECT t.retention_seconds FROM {schema}.tenants t WHERE t.tenant_id = j.tenant_id) END,
+        p_older_than))
       AND (p_tenant IS NULL OR j.tenant_id = p_tenant)
       AND (j.idempotency_key = j.job_id::text OR j.completed_at <= keys_before)
     FOR UPDATE SKIP LOCKED);
@@ -87,7 +95,7 @@ CREATE TABLE {schema}.retention (
 );
 INSERT INTO {schema}.retention (position) VALUES ('00000000-0000-0000-0000-000000000000');
 
--- One small step of the pass; no row when it is somebody else's turn or not yet time. pass_deleted is set with the
+-- One small step of the pass; no row when it is somebody else's turn, not yet time, or nothing is to be forgotten. pass_deleted is set with the
 -- last step of a pass: how many jobs it deleted in all.
 CREATE FUNCTION {schema}.prune_step(
   p_limit integer, p_older_than float8, p_key_seconds float8, p_pause_seconds float8
@@ -97,13 +105,16 @@ DECLARE
   pass {schema}.retention;
   step record;
 BEGIN
+  IF p_older_than IS NULL AND NOT EXISTS (SELECT FROM {schema}.tenants t WHERE t.retention_seconds IS NOT NULL) THEN
+    RETURN;
+  END IF;
   SELECT r.* INTO pass FROM {schema}.retention r
   WHERE r.next_pass_at <= clock_timestamp() FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
     RETURN;
   END IF;
   SELECT p.* INTO step FROM {schema}.prune_jobs(pass.position, p_limit, p_older_than, p_key_seconds,
-    ARRAY['SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED']::{schema}.oracle_job_state[], NULL, false) p;
+    ARRAY['SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED']::{schema}.oracle_job_state[], NULL, false, true) p;
   deleted := step.deleted;
   IF step.next_after IS NULL THEN
     pass_deleted := pass.deleted + step.deleted;

@@ -14,7 +14,7 @@ export interface PruneOptions {
 
 const pruneJobs = statement<{ deleted: number; next_after: string | null }>(
   "prune",
-  "SELECT * FROM {schema}.prune_jobs($1, $2, $3, $4, $5::{schema}.oracle_job_state[], $6, $7)",
+  "SELECT * FROM {schema}.prune_jobs($1, $2, $3, $4, $5::{schema}.oracle_job_state[], $6, $7, false)",
 );
 
 const pruneStep = statement<{ deleted: number; pass_deleted: string | null }>(
@@ -60,9 +60,14 @@ export interface PruneStep {
 /** One batch of the installation's own pass; undefined when another worker is at it, or when it is not time. */
 export async function pruneNext(
   db: Database,
-  policy: { retentionSeconds: number; keyProtectionSeconds: number; pauseSeconds: number },
+  policy: { retentionSeconds: number | undefined; keyProtectionSeconds: number; pauseSeconds: number },
 ): Promise<PruneStep | undefined> {
   const { retentionSeconds, keyProtectionSeconds, pauseSeconds } = policy;
-  const [row] = await db.query(pruneStep, [BATCH, retentionSeconds, keyProtectionSeconds, pauseSeconds]);
+  const [row] = await db.query(pruneStep, [
+    BATCH,
+    retentionSeconds ?? null,
+    keyProtectionSeconds,
+    pauseSeconds,
+  ]);
   return row && { passDeleted: row.pass_deleted === null ? undefined : Number(row.pass_deleted) };
 }

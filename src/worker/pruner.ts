@@ -3,12 +3,14 @@ import type { Database } from "../store/database.js";
 import { pruneNext } from "../store/prune.js";
 
 export interface RetentionPolicy {
-  retentionSeconds: number;
+  /** Undefined: for ever, but for tenants with a retention of their own. */
+  retentionSeconds: number | undefined;
   keyProtectionSeconds: number;
   /** Removes bytes that the deleted jobs leave behind. */
   collectArtifacts(): Promise<unknown>;
 }
 
+const FOREVER = Number.POSITIVE_INFINITY;
 /** Between two batches, so that pruning takes a small part of the database's time. */
 const BATCH_MS = 250;
 /** How often to look whether a pass is due and nobody is at it. */
@@ -47,7 +49,7 @@ export class Pruner {
   private async step(): Promise<void> {
     let nextMs = LOOK_MS;
     await this.guard(async () => {
-      const { retentionSeconds } = this.policy;
+      const { retentionSeconds = FOREVER } = this.policy;
       // A hundredth of the time is exact enough, and a pass over everything is not free.
       const pauseSeconds = Math.min(3600, Math.max(1, retentionSeconds / 100));
       const step = await pruneNext(this.db, { ...this.policy, pauseSeconds });

@@ -35,7 +35,7 @@ export interface WorkerOptions extends SlotOptions {
   activity: Pick<ActivityRecorder, "stop">;
   /** Carries wake-ups by messages, beside the database's own. */
   dispatcher?: Dispatcher | undefined;
-  retention?: RetentionPolicy | undefined;
+  retention: RetentionPolicy;
 }
 
 const WATCH_MS = 250;
@@ -51,7 +51,7 @@ export class Worker {
   private readonly acquirer: Acquirer;
   private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
-  private readonly pruner: Pruner | undefined;
+  private readonly pruner: Pruner;
   private readonly keeper: LeaseKeeper;
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
@@ -94,9 +94,7 @@ export class Worker {
         run: (jobId) => this.executeRun(jobId),
         wake: () => this.wake(),
       });
-    this.pruner =
-      options.retention &&
-      new Pruner(db, options.retention, options, (work) => this.troubles.guard("prune", work));
+    this.pruner = new Pruner(db, options.retention, options, (work) => this.troubles.guard("prune", work));
     this.queueHashes = new Set(options.queues.map((queue) => hash("md5", queue).slice(0, 8)));
     this.listener = new Listener(db, {
       onMessage: (payload) => this.onMessage(payload),
@@ -117,7 +115,7 @@ export class Worker {
     }, WATCH_MS);
     emit({ event: "worker.started", workerId, queues, concurrency, jobTypes: this.registry.types() });
     void this.tick();
-    this.pruner?.start();
+    this.pruner.start();
   }
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
@@ -312,7 +310,7 @@ export class Worker {
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
     clearTimeout(this.tickTimer);
-    await Promise.all([this.dispatch?.stop(), this.pruner?.stop()]);
+    await Promise.all([this.dispatch?.stop(), this.pruner.stop()]);
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
     this.abort();
