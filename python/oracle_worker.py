@@ -85,6 +85,10 @@ class _OutputRejected(TerminalError):
     code = "OUTPUT_REJECTED"
 
 
+class _EffectOpen(TerminalError):
+    code = "EFFECT_OPEN"
+
+
 class _Unfit(OracleError):
     """This program is not the one the worker takes it for."""
 
@@ -135,6 +139,8 @@ class Context:
         self.log = Log(self)
         self._deadline: Optional[str] = request["deadline"]
         self._link = link
+        # Steps under way: the worker hears of one only before and after its function.
+        self._open: List[str] = []
 
     @property
     def deadline(self) -> Optional[datetime]:
@@ -171,10 +177,14 @@ class Context:
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """Runs the function once in the life of the job; later attempts get its value."""
-        found = self._link.call(self, "step", {"name": name})
-        if found["known"]:
-            return found["value"]
-        return self._link.call(self, "step", {"name": name, "value": function()})
+        self._open.append(name)
+        try:
+            found = self._link.call(self, "step", {"name": name})
+            if found["known"]:
+                return found["value"]
+            return self._link.call(self, "step", {"name": name, "value": function()})
+        finally:
+            self._open.remove(name)
 
     def effect(
         self,
@@ -327,6 +337,9 @@ class _Link:
             if request["v"] != PROTOCOL:
                 raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {request['v']}.")
             response = {"attempt_id": context.attempt_id, "ok": True, "result": _call_handler(context)}
+            if context._open:
+                names = ", ".join(map(repr, context._open))
+                raise _EffectOpen(f"The handler returned while the step {names} was still open: wait for every one.")
             response.update(self.carried)
             ok, text = True, _output_text(response)
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program

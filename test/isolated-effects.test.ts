@@ -53,6 +53,15 @@ describe.each(["thread", "process", "python"])("in a %s", (place) => {
   });
 });
 
+describe.each(["inline", "thread", "process", "python"])("handlers of the kind %s", (place) => {
+  it("a step that is still open when the handler returns fails the attempt", async () => {
+    const id = await submit(place, { how: "leaves a step open" });
+    expect(await rested(db, id)).toMatchObject({ state: "FAILED_TERMINAL", error: { code: "EFFECT_OPEN" } });
+    // The next attempt in the same place is not disturbed.
+    expect((await rested(db, await submit(place, { how: "returns" }))).state).toBe("SUCCEEDED");
+  });
+});
+
 describe.each(["process", "python"])("a child process, %s,", (place) => {
   it("that dies with a call under way leaves it in doubt", async () => {
     const again = await submit(place, { how: "dies" });

@@ -1,9 +1,10 @@
 import { OracleError } from "../core/errors.js";
 import { toJsonText } from "../core/json.js";
-import type { JobContext, JobDefinition } from "./define.js";
+import type { JobDefinition } from "./define.js";
 import { runFunction } from "./inline.js";
 import { loadHandlers } from "./load.js";
 import { type RequestEnvelope, toErrorEnvelope } from "./protocol.js";
+import type { RemoteContext } from "./remote-context.js";
 
 // The side of a thread or process that runs one handler of a module: what it needs of this package is here.
 
@@ -13,13 +14,15 @@ const loaded = new Map<string, Promise<JobDefinition[]>>();
 export async function answer(
   module: string,
   request: RequestEnvelope,
-  context: JobContext<unknown>,
+  remote: RemoteContext,
 ): Promise<string> {
   const { attempt_id, job_type } = request;
   try {
     const definition = await findDefinition(module, job_type);
-    const output = toOutputText(await runFunction({ definition, context }));
-    return `{"attempt_id":${JSON.stringify(attempt_id)},"ok":true,"result":${output}}`;
+    const output = await runFunction({ definition, context: remote.context() });
+    remote.finish();
+    const text = toOutputText(output);
+    return `{"attempt_id":${JSON.stringify(attempt_id)},"ok":true,"result":${text}}`;
   } catch (error) {
     return JSON.stringify({ attempt_id, ok: false, error: toErrorEnvelope(error) });
   }

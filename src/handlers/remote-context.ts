@@ -1,6 +1,8 @@
+import type { EffectSpec } from "../core/effect.js";
 import type { JsonValue } from "../core/json.js";
 import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
 import { runEffect, runStep, toEffectRequest } from "./effects.js";
+import { follow, leftOpen } from "./open-calls.js";
 import {
   type ArtifactContent,
   fromCancel,
@@ -9,6 +11,7 @@ import {
   type RequestEnvelope,
   type WorkerMessage,
 } from "./protocol.js";
+import type { Recorder } from "./recorder.js";
 import { remoteRecorder } from "./remote-recorder.js";
 
 /** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
@@ -16,6 +19,8 @@ export class RemoteContext {
   private readonly controller = new AbortController();
   private readonly calls = new Map<number, { resolve(value: JsonValue): void; reject(error: Error): void }>();
   private lastCall = 0;
+  /** Steps, effects and plans under way: the worker hears of a step only before and after its function. */
+  private readonly open = new Set<Promise<unknown>>();
 
   constructor(
     private readonly request: RequestEnvelope,
@@ -34,8 +39,13 @@ export class RemoteContext {
     else call?.reject(fromErrorEnvelope(message.error));
   }
 
+  /** The handler has returned: throws if it has not awaited everything. */
+  finish(): void {
+    if (this.open.size > 0) throw leftOpen();
+  }
+
   context(): JobContext<unknown> {
-    const { request, send } = this;
+    const { request, send, open } = this;
     const { steps, effects } = remoteRecorder((message) => this.call(message), send);
     const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
       send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
@@ -74,9 +84,9 @@ export class RemoteContext {
         }));
         return kept as unknown as ArtifactRef;
       },
-      step: (name, fn) => runStep(steps, name, fn),
-      effect: (options, fn) => runEffect(effects, options, fn, () => this.controller.signal),
-      plan: async (planned) => effects.plan(planned.map(toEffectRequest)),
+      step: (name, fn) => follow(open, runStep(steps, name, fn)),
+      effect: (options, fn) => follow(open, runEffect(effects, options, fn, () => this.controller.signal)),
+      plan: (planned) => follow(open, plan(effects, planned)),
       onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
       snooze(seconds) {
         throw new Snooze(seconds);
@@ -91,6 +101,10 @@ export class RemoteContext {
       this.send(message(id));
     });
   }
+}
+
+async function plan(effects: Recorder["effects"], planned: EffectSpec[]): Promise<void> {
+  await effects.plan(planned.map(toEffectRequest));
 }
 
 /** A line in a log is not worth a failed job: fields that are no JSON are written as text. */

@@ -30,7 +30,7 @@ async function serve(request: RequestEnvelope): Promise<void> {
   };
   const attempt: Attempt = { request, remote: new RemoteContext(request, send) };
   current = attempt;
-  const response = await owners.run(attempt, () => answer(module, request, attempt.remote.context()));
+  const response = await owners.run(attempt, () => answer(module, request, attempt.remote));
   current = undefined;
   say(response);
   if (!isWarm) exit(0);

@@ -1,5 +1,7 @@
 import os
 import signal
+import time
+from threading import Event, Thread
 
 from oracle_worker import job, run
 
@@ -8,6 +10,12 @@ from oracle_worker import job, run
 @job("python")
 def act(ctx, input):
     how = input["how"]
+    if how == "leaves a step open":
+        begun = Event()
+        slow = lambda: begun.set() or time.sleep(0.5)
+        Thread(target=ctx.step, args=("slow", slow), daemon=True).start()
+        begun.wait()
+        return "gone"
     drawn = ctx.step("draw", lambda: {"attempt": ctx.attempt_no})
     mail = {"name": "mail", "kind": input.get("kind", "idempotent"), "request": {"to": "ada"}}
     if how == "plans":
