@@ -5,6 +5,7 @@ import { runFunction } from "./inline.js";
 import { loadHandlers } from "./load.js";
 import { type RequestEnvelope, toErrorEnvelope } from "./protocol.js";
 import type { RemoteContext } from "./remote-context.js";
+import { strayEnvelope } from "./stray.js";
 
 // The side of a thread or process that runs one handler of a module: what it needs of this package is here.
 
@@ -30,9 +31,7 @@ export async function answer(
 
 /** The response for an attempt that left an error to nobody while it ran. */
 export function strayAnswer({ attempt_id }: RequestEnvelope, thrown: unknown): string {
-  const error = toErrorEnvelope(thrown);
-  const message = `The handler left an error uncaught: ${error.message}`;
-  return JSON.stringify({ attempt_id, ok: false, error: { ...error, code: "HANDLER_EXITED", message } });
+  return JSON.stringify({ attempt_id, ok: false, error: strayEnvelope(thrown) });
 }
 
 async function findDefinition(module: string, type: string): Promise<JobDefinition> {
