@@ -67,7 +67,8 @@ export function attempt(
     snooze: notHere,
   };
   const recorder = undefined as never;
-  return { result: runner.run({ lease, definition, context, recorder }), heard };
+  const clock = { waitFor: <T>(place: Promise<T>) => place };
+  return { result: runner.run({ lease, definition, context, recorder, clock }), heard };
 }
 
 /** Whether a process runs; the dead that nobody has buried do not. */
