@@ -94,7 +94,7 @@ async function keepArtifact(
     "json" in artifact
       ? artifact.json
       : "text" in artifact
-        ? Buffer.from(artifact.text, "utf8")
+        ? artifact.text
         : Buffer.from(artifact.base64, "base64");
   return { ...(await context.artifact(name, content, mediaType === undefined ? {} : { mediaType })) };
 }

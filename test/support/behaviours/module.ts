@@ -52,6 +52,7 @@ const ways: Record<string, (context: JobContext<Input>) => unknown> = {
     return { n: 1 };
   },
   "keeps an artifact": async ({ artifact }) => ({ n: 1, extra: await artifact("notes", { a: [1] }) }),
+  "keeps a text": async ({ artifact }) => ({ n: 1, extra: await artifact("a.txt", "hello") }),
   "remembers steps and effects": async ({ step, effect, job }) => {
     const drawn = await step("draw", () => Math.random());
     const request = { to: "somebody" };

@@ -46,6 +46,8 @@ def behave(ctx, input):
         return {"n": 1}
     if how == "keeps an artifact":
         return {"n": 1, "extra": ctx.artifact("notes", {"a": [1]})}
+    if how == "keeps a text":
+        return {"n": 1, "extra": ctx.artifact("a.txt", "hello")}
     if how == "remembers steps and effects":
         drawn = ctx.step("draw", random.random)
         send = lambda key: {"key": key, "attempt": ctx.attempt_no}
