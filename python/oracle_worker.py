@@ -152,8 +152,19 @@ class Context:
 
     def progress(self, fraction: float, message: Optional[str] = None, details: Any = None) -> None:
         """How far the work is, from 0 to 1. The latest report is kept."""
-        report = {"fraction": min(1.0, max(0.0, float(fraction))), "message": message, "details": details}
-        self._send({"progress": {key: value for key, value in report.items() if value is not None}})
+        try:
+            share = float(fraction)
+        except (TypeError, ValueError, OverflowError):
+            share = float("nan")
+        if share != share:  # not a number
+            self.log.warn(f"progress({fraction!r}) is ignored: the fraction must be a number from 0 to 1.")
+            return
+        report: Dict[str, Any] = {"fraction": min(1.0, max(0.0, share))}
+        if message is not None:
+            report["message"] = str(message)
+        if details is not None:
+            report["details"] = _loose(details)
+        self._send({"progress": report})
 
     def usage(self, tokens: int = 0, cost: float = 0.0) -> None:
         """Adds to what the attempt has used of models and other services."""
@@ -266,11 +277,10 @@ class Log:
         self._write("error", message, fields)
 
     def _write(self, level: str, message: str, fields: Dict[str, Any]) -> None:
-        line = {"level": level, "message": str(message)}
-        try:
-            self._send({"log": {**line, "fields": fields} if fields else line})
-        except (TypeError, ValueError):  # no JSON; a line in a log is not worth a failed job
-            self._send({"log": {**line, "fields": {name: repr(value) for name, value in fields.items()}}})
+        line: Dict[str, Any] = {"level": level, "message": str(message)}
+        if fields:
+            line["fields"] = {name: _loose(value) for name, value in fields.items()}
+        self._send({"log": line})
 
 
 class Cancellation:
@@ -620,6 +630,15 @@ def _to_json(value: Any) -> bytes:
         return _compact(value).encode() + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: only an escape can carry it
         return _escaped(value).encode() + b"\n"
+
+
+def _loose(value: Any) -> Any:
+    """What a handler says is not worth a failed job: what is no JSON is written as text."""
+    try:
+        _to_json(value)
+        return value
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
 
 
 def _output_text(response: Dict[str, Any]) -> bytes:

@@ -108,6 +108,7 @@ const behaviours: Behaviour[] = [
             artifacts: [],
           },
   },
+  { how: "talks loosely", outcome: succeeded({ n: 1 }) },
   {
     how: "keeps an artifact",
     outcome: (place: Place) =>

@@ -21,7 +21,7 @@ export async function serveMessage(
 ): Promise<void> {
   if ("progress" in message) {
     const { fraction, message: text, details } = message.progress;
-    context.progress(fraction, text, details);
+    context.progress(fraction as number, text, details);
   } else if ("usage" in message) {
     context.usage(message.usage);
   } else if ("log" in message) {

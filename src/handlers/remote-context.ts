@@ -1,5 +1,7 @@
 import type { EffectSpec } from "../core/effect.js";
+import type { LogLevel } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
+import { toLooseJsonText } from "../core/json-loose.js";
 import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
 import { runEffect, runStep, toEffectRequest } from "./effects.js";
 import { follow, leftOpen } from "./open-calls.js";
@@ -47,8 +49,14 @@ export class RemoteContext {
   context(): JobContext<unknown> {
     const { request, send, open } = this;
     const { steps, effects } = remoteRecorder((message) => this.call(message), send);
-    const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
-      send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
+    const log = (level: LogLevel) => (message: string, fields?: Record<string, unknown>) =>
+      send({
+        log: {
+          level,
+          message: toText(message),
+          ...(fields ? { fields: toLoose(fields) as Record<string, JsonValue> } : {}),
+        },
+      });
     return {
       input: request.input,
       job: {
@@ -66,9 +74,10 @@ export class RemoteContext {
       progress: (fraction, message, details) =>
         send({
           progress: {
-            fraction,
-            ...(message === undefined ? {} : { message }),
-            ...(details === undefined ? {} : { details }),
+            // One that is no number the worker answers with a warning in the log.
+            fraction: typeof fraction === "number" ? Math.min(1, Math.max(0, fraction)) : toLoose(fraction),
+            ...(message === undefined ? {} : { message: toText(message) }),
+            ...(details === undefined ? {} : { details: toLoose(details) }),
           },
         }),
       usage: (used) => send({ usage: used }),
@@ -107,14 +116,16 @@ async function plan(effects: Recorder["effects"], planned: EffectSpec[]): Promis
   await effects.plan(planned.map(toEffectRequest));
 }
 
-/** A line in a log is not worth a failed job: fields that are no JSON are written as text. */
-function toFields(fields: Record<string, unknown>): Record<string, JsonValue> {
-  try {
-    JSON.stringify(fields);
-    return fields as Record<string, JsonValue>;
-  } catch {
-    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
-  }
+/** More than the worker keeps of it. */
+const LOOSE_BYTES = 65_536;
+
+/** What a handler says is not worth a failed job: what is no JSON is replaced. */
+function toLoose(value: unknown): JsonValue {
+  return JSON.parse(toLooseJsonText(value, LOOSE_BYTES)) as JsonValue;
+}
+
+function toText(message: unknown): string {
+  return typeof message === "string" ? message : toLooseJsonText(message, LOOSE_BYTES);
 }
 
 async function toContent(content: ArtifactSource): Promise<ArtifactContent> {
