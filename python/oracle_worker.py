@@ -42,6 +42,9 @@ LONGEST_SNOOZE_SECONDS = 315_360_000
 LONGEST_TEXT = 8000
 LONGEST_LOOK_SECONDS = 3600.0
 CHUNK = 1 << 16
+LONGEST_LINE = 1 << 20
+LONGEST_MESSAGE = 1 << 26
+PART_LENGTH = 200_000
 
 
 class OracleError(Exception):
@@ -457,6 +460,8 @@ class _WarmLink(_Link):
 
     def send(self, context: Context, message: Dict[str, Any]) -> bool:
         text = _to_json(message)
+        if len(text) > LONGEST_LINE:
+            text = _in_parts(text)
         with self._writing:
             if self.context is not context:
                 return False
@@ -630,6 +635,18 @@ def _to_json(value: Any) -> bytes:
         return _compact(value).encode() + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: only an escape can carry it
         return _escaped(value).encode() + b"\n"
+
+
+def _in_parts(message: bytes) -> bytes:
+    """The lines of a message that is too long for one."""
+    if len(message) > LONGEST_MESSAGE:
+        raise _OutputRejected(f"The message is longer than {LONGEST_MESSAGE} bytes: keep such data elsewhere.")
+    text = message.decode().rstrip("\n")
+    parts: List[Dict[str, Any]] = [
+        {"part": text[start : start + PART_LENGTH]} for start in range(0, len(text), PART_LENGTH)
+    ]
+    parts[-1]["last"] = True
+    return b"".join(map(_to_json, parts))
 
 
 def _loose(value: Any) -> Any:

@@ -62,6 +62,22 @@ describe.each(["inline", "thread", "process", "python"])("handlers of the kind %
   });
 });
 
+describe.each(["inline", "thread", "process", "python"])("handlers of the kind %s", (place) => {
+  it("keep artifacts and values of steps of several megabytes", async () => {
+    const times = 350_001;
+    const id = await submit(place, { how: "keeps much", times });
+    expect(await rested(db, id)).toMatchObject({ state: "SUCCEEDED" });
+    const size = 8 * times;
+    expect(await resultOf(id)).toEqual({ size, bytes: size, same: true });
+    const kept = (await db.oracle.artifacts(id)).filter(({ name }) => name.startsWith("large."));
+    expect(kept.map((each) => each.mediaType).sort()).toEqual([
+      "application/octet-stream",
+      "text/plain; charset=utf-8",
+    ]);
+    expect(new Set(kept.map((each) => each.sha256)).size).toBe(1);
+  });
+});
+
 describe.each(["process", "python"])("a child process, %s,", (place) => {
   it("that dies with a call under way leaves it in doubt", async () => {
     const again = await submit(place, { how: "dies" });

@@ -2,26 +2,40 @@ import { isUtf8 } from "node:buffer";
 import { OracleError } from "../../core/errors.js";
 import { type JsonValue, parseJsonText } from "../../core/json.js";
 import type { HandlerMessage, Leaving, ResponseEnvelope } from "../protocol.js";
-import { STDOUT_BYTES } from "./caps.js";
+import { MESSAGE_BYTES, STDOUT_BYTES } from "./caps.js";
 
 type JsonObject = { [key: string]: JsonValue };
 
 /** What a line of a warm child is. */
-export type ChildLine = { response: ResponseEnvelope } | { message: HandlerMessage } | Leaving;
+export type ChildLine =
+  | { response: ResponseEnvelope }
+  | { message: HandlerMessage }
+  | { part: string; last: boolean }
+  | Leaving;
 
 export function readLine(bytes: Buffer): ChildLine {
-  const value = readObject(bytes);
+  const value = readObject(bytes, STDOUT_BYTES);
   if (Object.hasOwn(value, "ok")) return { response: toResponse(value) };
   if (value.leaving === true) return { leaving: true };
+  if (typeof value.part === "string") return { part: value.part, last: value.last === true };
+  return { message: toMessage(value) };
+}
+
+/** What parts make together. */
+export function readMessage(bytes: Buffer): HandlerMessage {
+  return toMessage(readObject(bytes, MESSAGE_BYTES));
+}
+
+function toMessage(value: JsonObject): HandlerMessage {
   const kind = messageKinds.find((name) => Object.hasOwn(value, name));
   if (kind === undefined) throw breach("a line that is neither an answer nor a message");
   const body = value[kind];
   if (!isObject(body) || !messageRules[kind](body)) throw breach(`a ${kind} message of the wrong shape`);
-  return { message: value as HandlerMessage };
+  return value as HandlerMessage;
 }
 
 export function readResponse(bytes: Buffer): ResponseEnvelope {
-  return toResponse(readObject(bytes));
+  return toResponse(readObject(bytes, STDOUT_BYTES));
 }
 
 /** An answer that names an attempt must name the one that runs. */
@@ -35,11 +49,9 @@ export function breach(what: string): OracleError {
   return new OracleError("HANDLER_PROTOCOL", `The handler's process broke the protocol: ${what}.`);
 }
 
-export function tooMuchOutput(): OracleError {
-  return new OracleError(
-    "OUTPUT_REJECTED",
-    `The handler's process wrote more than ${STDOUT_BYTES} bytes to stdout; keep large data as an artifact.`,
-  );
+export function tooMuchOutput(advice: string): OracleError {
+  const message = `The handler's process wrote more than ${STDOUT_BYTES} bytes to stdout`;
+  return new OracleError("OUTPUT_REJECTED", `${message}; ${advice}.`);
 }
 
 type KindOf<Message> = Message extends unknown ? keyof Message : never;
@@ -101,18 +113,18 @@ function isError(error: JsonObject): boolean {
   );
 }
 
-function readObject(bytes: Buffer): JsonObject {
-  const value = parse(bytes);
+function readObject(bytes: Buffer, maxBytes: number): JsonObject {
+  const value = parse(bytes, maxBytes);
   if (!isObject(value)) throw breach("a document that is no object");
   return value;
 }
 
 /** Parses strictly what may become a result; error texts and messages are cleaned where they are stored. */
-function parse(bytes: Buffer): JsonValue {
+function parse(bytes: Buffer, maxBytes: number): JsonValue {
   const text = bytes.toString("utf8");
   try {
     if (!isUtf8(bytes)) throw rejected("The answer is not UTF-8.");
-    return parseJsonText(text, { maxBytes: STDOUT_BYTES, maxDepth: 500 }, "answer");
+    return parseJsonText(text, { maxBytes, maxDepth: 500 }, "answer");
   } catch (error) {
     const value = parseLoosely(text);
     if (isObject(value) && Object.hasOwn(value, "ok") ? value.ok === false : value !== undefined) {

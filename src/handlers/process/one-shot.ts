@@ -17,7 +17,7 @@ export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonVa
   let lingering: NodeJS.Timeout | undefined;
   const child = launcher.start(definition, {
     output: (chunk) => {
-      if (!output.append(chunk)) child.fail(tooMuchOutput());
+      if (!output.append(chunk)) child.fail(tooMuchOutput("a warm child can keep large data as an artifact"));
     },
     outputEnd: () => {
       lingering = setTimeout(() => child.fail(breach("it closed stdout and did not end")), LINGER_MS);

@@ -3,10 +3,17 @@ import { defineJob } from "oracle-worker";
 import { z } from "zod";
 
 /** The same handler in a thread and in a process: what a child may ask of its worker. */
-async function run({ input, step, effect, plan, onCommit, job }) {
+async function run({ input, step, effect, plan, onCommit, artifact, job }) {
   if (input.how === "leaves a step open") {
     void step("slow", () => sleep(500));
     return "gone";
+  }
+  if (input.how === "keeps much") {
+    const text = "é😀\"\\".repeat(input.times);
+    const { size } = await artifact("large.txt", text);
+    const bytes = await artifact("large.bin", Buffer.from(text));
+    const remembered = await step("large", () => text);
+    return { size, bytes: bytes.size, same: remembered === text };
   }
   const drawn = await step("draw", () => ({ attempt: job.attemptNo }));
   const mail = { key: "mail", kind: input.kind ?? "idempotent", request: { to: "ada" } };

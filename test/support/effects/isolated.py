@@ -16,6 +16,12 @@ def act(ctx, input):
         Thread(target=ctx.step, args=("slow", slow), daemon=True).start()
         begun.wait()
         return "gone"
+    if how == "keeps much":
+        text = 'é😀"\\' * input["times"]
+        size = ctx.artifact("large.txt", text)["size"]
+        kept = ctx.artifact("large.bin", text.encode())["size"]
+        remembered = ctx.step("large", lambda: text)
+        return {"size": size, "bytes": kept, "same": remembered == text}
     drawn = ctx.step("draw", lambda: {"attempt": ctx.attempt_no})
     mail = {"name": "mail", "kind": input.get("kind", "idempotent"), "request": {"to": "ada"}}
     if how == "plans":
