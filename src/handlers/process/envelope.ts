@@ -91,25 +91,38 @@ function isEffect({ name, kind, request }: JsonObject): boolean {
 const messageKinds = Object.keys(messageRules) as MessageKind[];
 
 function toResponse(value: JsonObject): ResponseEnvelope {
-  const { ok, attempt_id, usage, metrics } = value;
-  const shaped =
-    ok === true
-      ? Object.hasOwn(value, "result") && isGiven(metrics, isObject)
-      : ok === false && isObject(value.error) && isError(value.error);
-  if (!shaped || !isGiven(usage, isObject) || !isGiven(attempt_id, isText))
-    throw breach("an answer of the wrong shape");
-  if (ok) return value as unknown as ResponseEnvelope;
+  const wrong = wrongField(value);
+  if (wrong !== undefined) throw breach(`an answer of the wrong shape, at ${wrong}`);
+  if (value.ok) return value as unknown as ResponseEnvelope;
   const error = { class: "Error", retryable: true, ...(value.error as JsonObject) };
   return { ...value, error } as unknown as ResponseEnvelope;
 }
 
-function isError(error: JsonObject): boolean {
-  const { message, class: name, retryable, retry_after_seconds: after, traceback, code, field } = error;
-  return (
-    isText(message) &&
-    [name, traceback, code, field].every((text) => isGiven(text, isText)) &&
-    isGiven(retryable, (value) => typeof value === "boolean") &&
-    isGiven(after, (value) => typeof value === "number")
+function wrongField({ ok, error, ...rest }: JsonObject): string | undefined {
+  if (typeof ok !== "boolean") return "ok";
+  if (ok) return wrongOf({ result: isThere, attempt_id: isText, usage: isObject, metrics: isObject }, rest);
+  if (!isObject(error)) return "error";
+  const wrong = wrongOf(errorRules, error);
+  return wrong === undefined ? wrongOf({ attempt_id: isText, usage: isObject }, rest) : `error.${wrong}`;
+}
+
+type Rule = (value: unknown) => boolean;
+const isThere = (value: unknown) => value !== undefined;
+const required = ["result", "message"];
+const errorRules: Record<string, Rule> = {
+  message: isText,
+  class: isText,
+  retryable: (value) => typeof value === "boolean",
+  retry_after_seconds: (value) => typeof value === "number",
+  traceback: isText,
+  code: isText,
+  field: isText,
+};
+
+/** The first field that breaks its rule. */
+function wrongOf(rules: Record<string, Rule>, body: JsonObject): string | undefined {
+  return Object.keys(rules).find(
+    (name) => (required.includes(name) || body[name] !== undefined) && !rules[name]?.(body[name]),
   );
 }
 
