@@ -53,6 +53,7 @@ class OracleError(Exception):
     retryable = True
     retry_after_seconds: Optional[float] = None
     code: Optional[str] = None
+    field: Optional[str] = None
 
 
 class RetryableError(OracleError):
@@ -86,6 +87,14 @@ class Cancelled(OracleError):
 
 class _OutputRejected(TerminalError):
     code = "OUTPUT_REJECTED"
+
+
+class _InvalidArgument(TerminalError):
+    code = "INVALID_ARGUMENT"
+
+    def __init__(self, what: str, field: str, value: Any, right: str) -> None:
+        super().__init__(f"{what}: {field} is {value!r}; it must be {right}.")
+        self.field = field
 
 
 class _EffectOpen(TerminalError):
@@ -175,6 +184,7 @@ class Context:
 
     def artifact(self, name: str, content: Any, media_type: Optional[str] = None) -> Dict[str, Any]:
         """Keeps text, bytes or a JSON value with the attempt. Returns its reference once it is durable."""
+        _check_texts("artifact", name=name)
         body: Dict[str, Any] = {"name": name}
         if media_type is not None:
             body["media_type"] = media_type
@@ -191,6 +201,7 @@ class Context:
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """Runs the function once in the life of the job; later attempts get its value."""
+        _check_texts("step", name=name)
         self._open.append(name)
         try:
             found = self._link.call(self, "step", {"name": name})
@@ -214,6 +225,7 @@ class Context:
         again, `reconcilable` asks `lookup` for {"happened": True, "response": …}, {"happened": False} or
         {"happened": "unknown"}, and an `unsafe` one holds the job until a person decides.
         """
+        _check_texts("effect", name=name, kind=kind)
         if kind == "reconcilable" and lookup is None:
             raise TerminalError(f"effect {name}: kind reconcilable needs a lookup function.")
         announced = {"name": name, "kind": kind, "request": request}
@@ -244,6 +256,9 @@ class Context:
 
     def on_commit(self, name: str, sql: str, values: Sequence[Any] = ()) -> None:
         """SQL that commits together with the result, as the login of the database's address, or not at all."""
+        _check_texts("on_commit", name=name, sql=sql)
+        if not isinstance(values, (list, tuple)):
+            raise _InvalidArgument("on_commit", "values", values, "a list")
         self._link.promise(self, "commit", {"name": name, "sql": sql, "values": list(values)})
 
     def _end_effect(self, name: str, outcome: str, **details: Any) -> Any:
@@ -540,12 +555,19 @@ class _WarmLink(_Link):
                     context.cancelled.set(cancel["reason"])
 
 
+def _check_texts(what: str, **values: Any) -> None:
+    for field, value in values.items():
+        if not isinstance(value, str):
+            raise _InvalidArgument(what, field, value, "a text")
+
+
 def _refusal(error: Dict[str, Any]) -> OracleError:
     """The worker's error as an exception; passed on by the handler, it leads to the same record."""
     if error.get("code") == EffectFailed.code:
         return EffectFailed(error["message"], error["retryable"])
     refusal = (RetryableError if error["retryable"] else TerminalError)(error["message"])
     refusal.code = error.get("code")
+    refusal.field = error.get("field")
     return refusal
 
 
@@ -596,6 +618,8 @@ def _describe(error: BaseException) -> Dict[str, Any]:
     code = "MEMORY_LIMIT" if isinstance(error, MemoryError) else getattr(error, "code", None)
     if isinstance(error, (OracleError, MemoryError)) and code:
         envelope["code"] = code
+        if isinstance(error, OracleError) and error.field is not None:
+            envelope["field"] = error.field
     wait = getattr(error, "retry_after_seconds", None)
     if isinstance(wait, (int, float)) and 0 < wait < float("inf"):
         envelope["retry_after_seconds"] = wait

@@ -63,6 +63,15 @@ describe.each(["inline", "thread", "process", "python"])("handlers of the kind %
 });
 
 describe.each(["inline", "thread", "process", "python"])("handlers of the kind %s", (place) => {
+  it("hear which field of a call is wrong", async () => {
+    const id = await submit(place, { how: "names an artifact 5" });
+    const attempts = await until("an attempt to end", async () => {
+      const ended = (await db.oracle.attempts(id)).filter(({ status }) => status === "FAILED");
+      return ended.length > 0 && ended;
+    });
+    expect(attempts[0]?.error).toMatchObject({ code: "INVALID_ARGUMENT", field: "name" });
+  });
+
   it("keep artifacts and values of steps of several megabytes", async () => {
     const times = 350_001;
     const id = await submit(place, { how: "keeps much", times });

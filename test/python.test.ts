@@ -180,6 +180,16 @@ describe("a warm child", () => {
     expect(await child.next()).toMatchObject({ ok: false, error: { code: "HANDLERS_INVALID" } });
   });
 
+  it.each([
+    ["step", "name", "step: name is 5; it must be a text."],
+    ["effect", "kind", "effect: kind is 5; it must be a text."],
+    ["artifact", "name", "artifact: name is None; it must be a text."],
+    ["sql", "sql", "on_commit: sql is 5; it must be a text."],
+    ["values", "values", "on_commit: values is 'x'; it must be a list."],
+  ])("names what is wrong with a call: %s", async (how, field, message) => {
+    expect(await errorOf("wrong", how)).toMatchObject({ code: "INVALID_ARGUMENT", field, message });
+  });
+
   it("passes on progress and logs, also of what is no JSON", async () => {
     expect(await child.answer("talk")).toEqual([
       { progress: { fraction: 0.25 } },

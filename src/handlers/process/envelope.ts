@@ -66,27 +66,16 @@ const messageRules: Record<MessageKind, (body: JsonObject) => boolean> = {
   // Neither fails a job: the worker makes of a wrong type what it can.
   progress: () => true,
   log: ({ level }) => ["info", "warn", "error"].includes(level as string),
-  artifact: ({ id, name, media_type, json, text, base64 }) =>
-    Number.isSafeInteger(id) &&
-    isText(name) &&
-    isGiven(media_type, isText) &&
-    (json !== undefined || isText(text ?? base64)),
-  step: ({ id, name }) => Number.isSafeInteger(id) && isText(name),
-  effect: ({ id, name, outcome, ...rest }) =>
-    Number.isSafeInteger(id) &&
-    isText(name) &&
-    (outcome === undefined ? isEffect({ name, ...rest }) : outcomes.includes(outcome as string)),
-  plan: ({ id, effects }) =>
-    Number.isSafeInteger(id) &&
-    Array.isArray(effects) &&
-    effects.every((each) => isObject(each) && isEffect(each)),
-  commit: ({ name, sql, values }) => isText(name) && isText(sql) && Array.isArray(values),
+  // What a call holds is judged where it is served: the handler gets a reply that names the field.
+  artifact: ({ id, json, text, base64 }) =>
+    Number.isSafeInteger(id) && (json !== undefined || isText(text ?? base64)),
+  step: ({ id }) => Number.isSafeInteger(id),
+  effect: ({ id, outcome }) =>
+    Number.isSafeInteger(id) && isGiven(outcome, (value) => outcomes.includes(value as string)),
+  plan: ({ id, effects }) => Number.isSafeInteger(id) && Array.isArray(effects) && effects.every(isObject),
+  commit: ({ values }) => Array.isArray(values),
 };
 const outcomes = ["confirmed", "failed", "in_doubt", "unknown"];
-
-function isEffect({ name, kind, request }: JsonObject): boolean {
-  return isText(name) && isText(kind) && request !== undefined;
-}
 
 const messageKinds = Object.keys(messageRules) as MessageKind[];
 

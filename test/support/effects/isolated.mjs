@@ -8,6 +8,7 @@ async function run({ input, step, effect, plan, onCommit, artifact, job }) {
     void step("slow", () => sleep(500));
     return "gone";
   }
+  if (input.how === "names an artifact 5") return artifact(5, "hello");
   if (input.how === "keeps much") {
     const text = "é😀\"\\".repeat(input.times);
     const { size } = await artifact("large.txt", text);

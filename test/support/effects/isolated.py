@@ -16,6 +16,8 @@ def act(ctx, input):
         Thread(target=ctx.step, args=("slow", slow), daemon=True).start()
         begun.wait()
         return "gone"
+    if how == "names an artifact 5":
+        return ctx.artifact(5, "hello")
     if how == "keeps much":
         text = 'é😀"\\' * input["times"]
         size = ctx.artifact("large.txt", text)["size"]
