@@ -25,8 +25,14 @@ export async function answer(
     const text = toOutputText(output);
     return `{"attempt_id":${JSON.stringify(attempt_id)},"ok":true,"result":${text}}`;
   } catch (error) {
-    return JSON.stringify({ attempt_id, ok: false, error: toErrorEnvelope(error) });
+    return JSON.stringify({ attempt_id, ok: false, error: toErrorEnvelope(ofMemory(error) ?? error) });
   }
+}
+
+/** Node says it so when it is refused memory for a buffer, which lies outside its heap. */
+function ofMemory(error: unknown): OracleError | undefined {
+  if (!(error instanceof RangeError) || error.message !== "Array buffer allocation failed") return undefined;
+  return new OracleError("MEMORY_LIMIT", `The handler ran out of memory: ${error.message}.`);
 }
 
 /** The response for an attempt that left an error to nobody while it ran. */
