@@ -52,6 +52,18 @@ describe("in a worker", () => {
       "HANDLER_PROTOCOL",
       /log/,
     ],
+    [
+      "an artifact without content",
+      { how: "say", stdout: '{"artifact":{"id":1,"name":"a"}}\n' },
+      "HANDLER_PROTOCOL",
+      /a message of the wrong shape: artifact/,
+    ],
+    [
+      "a message without its last part",
+      { how: "say", stdout: '{"part":"{"}\n{"ok":true,"result":1}\n' },
+      "HANDLER_PROTOCOL",
+      /last part/,
+    ],
     ["a line past the cap", { how: "flood" }, "OUTPUT_REJECTED", /more than 1048576 bytes/],
     ["nothing, and exits 0", { how: "exit", code: 0 }, "HANDLER_EXITED", /exit code 0/],
     ["nothing, and exits 9", { how: "exit", code: 9 }, "HANDLER_EXITED", /exit code 9/],

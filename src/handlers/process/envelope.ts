@@ -30,7 +30,7 @@ function toMessage(value: JsonObject): HandlerMessage {
   const kind = messageKinds.find((name) => Object.hasOwn(value, name));
   if (kind === undefined) throw breach("a line that is neither an answer nor a message");
   const body = value[kind];
-  if (!isObject(body) || !messageRules[kind](body)) throw breach(`a ${kind} message of the wrong shape`);
+  if (!isObject(body) || !messageRules[kind](body)) throw breach(`a message of the wrong shape: ${kind}`);
   return value as HandlerMessage;
 }
 
