@@ -156,7 +156,8 @@ describe("an inline handler that leaves an error uncaught", () => {
   it("and lets nobody throw costs its process, but no job an attempt", async () => {
     const { ended, attempts } = await beside("lets nobody throw");
     expect(ended?.state).toBe("SUCCEEDED");
-    for (const each of Object.values(attempts)) expect(each).toEqual(["RELEASED PROCESS_REPLACED", "SUCCEEDED"]);
+    for (const each of Object.values(attempts))
+      expect(each).toEqual(["RELEASED PROCESS_REPLACED", "SUCCEEDED"]);
   });
 });
 

@@ -94,7 +94,11 @@ export class RemoteContext {
         return kept as unknown as ArtifactRef;
       },
       step: (name, fn) => follow(open, runStep(steps, name, fn)),
-      effect: (options, fn) => follow(open, runEffect(effects, options, fn, () => this.controller.signal)),
+      effect: (options, fn) =>
+        follow(
+          open,
+          runEffect(effects, options, fn, () => this.controller.signal),
+        ),
       plan: (planned) => follow(open, plan(effects, planned)),
       onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
       snooze(seconds) {

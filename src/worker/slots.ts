@@ -177,7 +177,9 @@ export class Slots {
   /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
   private announce({ lease, endsAt, endsByDeadline }: Attempt): void {
     const backoff = this.registry.find(lease.type)?.backoff ?? defaultBackoff;
-    const delay = endsByDeadline ? undefined : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    const delay = endsByDeadline
+      ? undefined
+      : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
     this.keeper.started(lease.attemptId, endsAt - performance.now(), delay);
   }
 

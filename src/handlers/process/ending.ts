@@ -26,7 +26,9 @@ export function endedWithoutAnswer(
     const says = `${name} ran out of memory under its limit of ${memoryMb} MB`;
     return new OracleError("MEMORY_LIMIT", withLastWord(says, words));
   }
-  const answer = fault ? `with an answer of no use (${fault.message.replace(/\.$/, "")})` : "without an answer";
+  const answer = fault
+    ? `with an answer of no use (${fault.message.replace(/\.$/, "")})`
+    : "without an answer";
   const says = `${name} ${describe(ending)} ${answer}`;
   const error = new OracleError("HANDLER_EXITED", withLastWord(says, words));
   // The program's own stack, as it printed it; ours is nobody's help.

@@ -10,7 +10,7 @@ async function run({ input, step, effect, plan, onCommit, artifact, job }) {
   }
   if (input.how === "names an artifact 5") return artifact(5, "hello");
   if (input.how === "keeps much") {
-    const text = "é😀\"\\".repeat(input.times);
+    const text = 'é😀"\\'.repeat(input.times);
     const { size } = await artifact("large.txt", text);
     const bytes = await artifact("large.bin", Buffer.from(text));
     const remembered = await step("large", () => text);
