@@ -63,7 +63,7 @@ describe("an answer", () => {
     ],
     [
       "exits 1 with a raw NUL in its answer",
-      failed('{"message": "a\0b"}', 1),
+      { hex: Buffer.from(failed('{"message": "a\0b"}', 1).stdout).toString("hex"), code: 1 },
       "HANDLER_EXITED",
       /exit code 1 with an answer .* not JSON/,
     ],
