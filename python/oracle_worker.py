@@ -42,6 +42,9 @@ LONGEST_SNOOZE_SECONDS = 315_360_000
 LONGEST_TEXT = 8000
 LONGEST_LOOK_SECONDS = 3600.0
 CHUNK = 1 << 16
+LONGEST_LINE = 1 << 20
+LONGEST_MESSAGE = 1 << 26
+PART_LENGTH = 200_000
 
 
 class OracleError(Exception):
@@ -50,6 +53,7 @@ class OracleError(Exception):
     retryable = True
     retry_after_seconds: Optional[float] = None
     code: Optional[str] = None
+    field: Optional[str] = None
 
 
 class RetryableError(OracleError):
@@ -83,6 +87,18 @@ class Cancelled(OracleError):
 
 class _OutputRejected(TerminalError):
     code = "OUTPUT_REJECTED"
+
+
+class _InvalidArgument(TerminalError):
+    code = "INVALID_ARGUMENT"
+
+    def __init__(self, what: str, field: str, value: Any, right: str) -> None:
+        super().__init__(f"{what}: {field} is {value!r}; it must be {right}.")
+        self.field = field
+
+
+class _EffectOpen(TerminalError):
+    code = "EFFECT_OPEN"
 
 
 class _Unfit(OracleError):
@@ -135,6 +151,8 @@ class Context:
         self.log = Log(self)
         self._deadline: Optional[str] = request["deadline"]
         self._link = link
+        # Steps under way: the worker hears of one only before and after its function.
+        self._open: List[str] = []
 
     @property
     def deadline(self) -> Optional[datetime]:
@@ -146,8 +164,19 @@ class Context:
 
     def progress(self, fraction: float, message: Optional[str] = None, details: Any = None) -> None:
         """How far the work is, from 0 to 1. The latest report is kept."""
-        report = {"fraction": min(1.0, max(0.0, float(fraction))), "message": message, "details": details}
-        self._send({"progress": {key: value for key, value in report.items() if value is not None}})
+        try:
+            share = float(fraction)
+        except (TypeError, ValueError, OverflowError):
+            share = float("nan")
+        if share != share:  # not a number
+            self.log.warn(f"progress({fraction!r}) is ignored: the fraction must be a number from 0 to 1.")
+            return
+        report: Dict[str, Any] = {"fraction": min(1.0, max(0.0, share))}
+        if message is not None:
+            report["message"] = str(message)
+        if details is not None:
+            report["details"] = _loose(details)
+        self._send({"progress": report})
 
     def usage(self, tokens: int = 0, cost: float = 0.0) -> None:
         """Adds to what the attempt has used of models and other services."""
@@ -155,6 +184,7 @@ class Context:
 
     def artifact(self, name: str, content: Any, media_type: Optional[str] = None) -> Dict[str, Any]:
         """Keeps text, bytes or a JSON value with the attempt. Returns its reference once it is durable."""
+        _check_texts("artifact", name=name)
         body: Dict[str, Any] = {"name": name}
         if media_type is not None:
             body["media_type"] = media_type
@@ -171,10 +201,15 @@ class Context:
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """Runs the function once in the life of the job; later attempts get its value."""
-        found = self._link.call(self, "step", {"name": name})
-        if found["known"]:
-            return found["value"]
-        return self._link.call(self, "step", {"name": name, "value": function()})
+        _check_texts("step", name=name)
+        self._open.append(name)
+        try:
+            found = self._link.call(self, "step", {"name": name})
+            if found["known"]:
+                return found["value"]
+            return self._link.call(self, "step", {"name": name, "value": function()})
+        finally:
+            self._open.remove(name)
 
     def effect(
         self,
@@ -190,6 +225,7 @@ class Context:
         again, `reconcilable` asks `lookup` for {"happened": True, "response": …}, {"happened": False} or
         {"happened": "unknown"}, and an `unsafe` one holds the job until a person decides.
         """
+        _check_texts("effect", name=name, kind=kind)
         if kind == "reconcilable" and lookup is None:
             raise TerminalError(f"effect {name}: kind reconcilable needs a lookup function.")
         announced = {"name": name, "kind": kind, "request": request}
@@ -220,6 +256,9 @@ class Context:
 
     def on_commit(self, name: str, sql: str, values: Sequence[Any] = ()) -> None:
         """SQL that commits together with the result, as the login of the database's address, or not at all."""
+        _check_texts("on_commit", name=name, sql=sql)
+        if not isinstance(values, (list, tuple)):
+            raise _InvalidArgument("on_commit", "values", values, "a list")
         self._link.promise(self, "commit", {"name": name, "sql": sql, "values": list(values)})
 
     def _end_effect(self, name: str, outcome: str, **details: Any) -> Any:
@@ -256,11 +295,10 @@ class Log:
         self._write("error", message, fields)
 
     def _write(self, level: str, message: str, fields: Dict[str, Any]) -> None:
-        line = {"level": level, "message": str(message)}
-        try:
-            self._send({"log": {**line, "fields": fields} if fields else line})
-        except (TypeError, ValueError):  # no JSON; a line in a log is not worth a failed job
-            self._send({"log": {**line, "fields": {name: repr(value) for name, value in fields.items()}}})
+        line: Dict[str, Any] = {"level": level, "message": str(message)}
+        if fields:
+            line["fields"] = {name: _loose(value) for name, value in fields.items()}
+        self._send({"log": line})
 
 
 class Cancellation:
@@ -327,6 +365,9 @@ class _Link:
             if request["v"] != PROTOCOL:
                 raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {request['v']}.")
             response = {"attempt_id": context.attempt_id, "ok": True, "result": _call_handler(context)}
+            if context._open:
+                names = ", ".join(map(repr, context._open))
+                raise _EffectOpen(f"The handler returned while the step {names} was still open: wait for every one.")
             response.update(self.carried)
             ok, text = True, _output_text(response)
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program
@@ -434,6 +475,8 @@ class _WarmLink(_Link):
 
     def send(self, context: Context, message: Dict[str, Any]) -> bool:
         text = _to_json(message)
+        if len(text) > LONGEST_LINE:
+            text = _in_parts(text)
         with self._writing:
             if self.context is not context:
                 return False
@@ -512,12 +555,19 @@ class _WarmLink(_Link):
                     context.cancelled.set(cancel["reason"])
 
 
+def _check_texts(what: str, **values: Any) -> None:
+    for field, value in values.items():
+        if not isinstance(value, str):
+            raise _InvalidArgument(what, field, value, "a text")
+
+
 def _refusal(error: Dict[str, Any]) -> OracleError:
     """The worker's error as an exception; passed on by the handler, it leads to the same record."""
     if error.get("code") == EffectFailed.code:
         return EffectFailed(error["message"], error["retryable"])
     refusal = (RetryableError if error["retryable"] else TerminalError)(error["message"])
     refusal.code = error.get("code")
+    refusal.field = error.get("field")
     return refusal
 
 
@@ -568,6 +618,8 @@ def _describe(error: BaseException) -> Dict[str, Any]:
     code = "MEMORY_LIMIT" if isinstance(error, MemoryError) else getattr(error, "code", None)
     if isinstance(error, (OracleError, MemoryError)) and code:
         envelope["code"] = code
+        if isinstance(error, OracleError) and error.field is not None:
+            envelope["field"] = error.field
     wait = getattr(error, "retry_after_seconds", None)
     if isinstance(wait, (int, float)) and 0 < wait < float("inf"):
         envelope["retry_after_seconds"] = wait
@@ -607,6 +659,27 @@ def _to_json(value: Any) -> bytes:
         return _compact(value).encode() + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair: only an escape can carry it
         return _escaped(value).encode() + b"\n"
+
+
+def _in_parts(message: bytes) -> bytes:
+    """The lines of a message that is too long for one."""
+    if len(message) > LONGEST_MESSAGE:
+        raise _OutputRejected(f"The message is longer than {LONGEST_MESSAGE} bytes: keep such data elsewhere.")
+    text = message.decode().rstrip("\n")
+    parts: List[Dict[str, Any]] = [
+        {"part": text[start : start + PART_LENGTH]} for start in range(0, len(text), PART_LENGTH)
+    ]
+    parts[-1]["last"] = True
+    return b"".join(map(_to_json, parts))
+
+
+def _loose(value: Any) -> Any:
+    """What a handler says is not worth a failed job: what is no JSON is written as text."""
+    try:
+        _to_json(value)
+        return value
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
 
 
 def _output_text(response: Dict[str, Any]) -> bytes:

@@ -22,6 +22,8 @@ type Place = "inline" | "thread" | "process" | "warm process" | "Python" | "warm
 const places: Place[] = ["inline", "thread", "process", "warm process", "Python", "warm Python"];
 const javascript: Place[] = ["inline", "thread", "process", "warm process"];
 const shared: Place[] = ["inline", "thread", "warm process", "warm Python"];
+/** Where somebody answers a handler's calls. */
+const answered = places.filter((place) => place !== "Python");
 const apart = places.filter((place) => place !== "inline");
 
 interface Heard {
@@ -106,6 +108,7 @@ const behaviours: Behaviour[] = [
             artifacts: [],
           },
   },
+  { how: "talks loosely", outcome: succeeded({ n: 1 }) },
   {
     how: "keeps an artifact",
     outcome: (place: Place) =>
@@ -113,6 +116,12 @@ const behaviours: Behaviour[] = [
         ? failed("terminal", "HANDLER_ERROR", expect.stringContaining("only a warm child"))
         : succeeded({ n: 1, extra: reference }),
     heard: (place) => ({ said: [], artifacts: place === "Python" ? [] : [["notes", { a: [1] }]] }),
+  },
+  {
+    how: "keeps a text",
+    at: answered,
+    outcome: succeeded({ n: 1, extra: reference }),
+    heard: () => ({ said: [], artifacts: [["a.txt", "hello"]] }),
   },
   { how: "heeds its signal", stop: "cancel", outcome: { kind: "cancelled" } },
   { how: "heeds its signal", stop: "timeout", outcome: failed("retryable", "TIMEOUT", expect.any(String)) },
@@ -193,7 +202,8 @@ async function run(
     usage: (used) => note("usage", used),
     log: { info: (...line) => note("info", ...line), warn: note, error: note },
     async artifact(name, content) {
-      heard.artifacts.push([name, content instanceof Uint8Array ? Buffer.from(content).toString() : content]);
+      const isLog = content instanceof Uint8Array && name === "stderr.log";
+      heard.artifacts.push([name, isLog ? Buffer.from(content).toString() : content]);
       return reference;
     },
   };

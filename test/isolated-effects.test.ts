@@ -53,6 +53,40 @@ describe.each(["thread", "process", "python"])("in a %s", (place) => {
   });
 });
 
+describe.each(["inline", "thread", "process", "python"])("handlers of the kind %s", (place) => {
+  it("a step that is still open when the handler returns fails the attempt", async () => {
+    const id = await submit(place, { how: "leaves a step open" });
+    expect(await rested(db, id)).toMatchObject({ state: "FAILED_TERMINAL", error: { code: "EFFECT_OPEN" } });
+    // The next attempt in the same place is not disturbed.
+    expect((await rested(db, await submit(place, { how: "returns" }))).state).toBe("SUCCEEDED");
+  });
+});
+
+describe.each(["inline", "thread", "process", "python"])("handlers of the kind %s", (place) => {
+  it("hear which field of a call is wrong", async () => {
+    const id = await submit(place, { how: "names an artifact 5" });
+    const attempts = await until("an attempt to end", async () => {
+      const ended = (await db.oracle.attempts(id)).filter(({ status }) => status === "FAILED");
+      return ended.length > 0 && ended;
+    });
+    expect(attempts[0]?.error).toMatchObject({ code: "INVALID_ARGUMENT", field: "name" });
+  });
+
+  it("keep artifacts and values of steps of several megabytes", async () => {
+    const times = 350_001;
+    const id = await submit(place, { how: "keeps much", times });
+    expect(await rested(db, id)).toMatchObject({ state: "SUCCEEDED" });
+    const size = 8 * times;
+    expect(await resultOf(id)).toEqual({ size, bytes: size, same: true });
+    const kept = (await db.oracle.artifacts(id)).filter(({ name }) => name.startsWith("large."));
+    expect(kept.map((each) => each.mediaType).sort()).toEqual([
+      "application/octet-stream",
+      "text/plain; charset=utf-8",
+    ]);
+    expect(new Set(kept.map((each) => each.sha256)).size).toBe(1);
+  });
+});
+
 describe.each(["process", "python"])("a child process, %s,", (place) => {
   it("that dies with a call under way leaves it in doubt", async () => {
     const again = await submit(place, { how: "dies" });

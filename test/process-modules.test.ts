@@ -45,6 +45,10 @@ describe("a handler in another process", () => {
     });
   });
 
+  it.runIf(process.platform === "linux")("that is refused memory for a buffer: MEMORY_LIMIT", async () => {
+    expect(await bench.run("hoarder", {})).toMatchObject({ error: { code: "MEMORY_LIMIT" } });
+  });
+
   it.each([
     ["throws a string", "string", { code: "HANDLER_ERROR", message: "just a string" }],
     [

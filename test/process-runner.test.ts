@@ -55,6 +55,18 @@ describe("an answer", () => {
     ],
     ["nothing at all", { stdout: "" }, "HANDLER_EXITED", /exit code 0 without an answer/],
     ["partial JSON and exit 3", { stdout: "{", code: 3 }, "HANDLER_EXITED", /exit code 3/],
+    [
+      "exits 1 with ok:false of the wrong shape",
+      failed('{"message": "no", "retryable": "yes"}', 1),
+      "HANDLER_EXITED",
+      /exit code 1 with an answer .* wrong shape, at error\.retryable/,
+    ],
+    [
+      "exits 1 with a raw NUL in its answer",
+      { hex: Buffer.from(failed('{"message": "a\0b"}', 1).stdout).toString("hex"), code: 1 },
+      "HANDLER_EXITED",
+      /exit code 1 with an answer .* not JSON/,
+    ],
     ["exits 0 with ok:false", failed('{"message": "no"}', 0), "HANDLER_ERROR", /^no$/],
     ["exits 1 with ok:false", failed('{"class": "Busy", "message": "no"}', 1), "HANDLER_ERROR", /^no$/],
     [

@@ -52,6 +52,18 @@ describe("in a worker", () => {
       "HANDLER_PROTOCOL",
       /log/,
     ],
+    [
+      "an artifact without content",
+      { how: "say", stdout: '{"artifact":{"id":1,"name":"a"}}\n' },
+      "HANDLER_PROTOCOL",
+      /a message of the wrong shape: artifact/,
+    ],
+    [
+      "a message without its last part",
+      { how: "say", stdout: '{"part":"{"}\n{"ok":true,"result":1}\n' },
+      "HANDLER_PROTOCOL",
+      /last part/,
+    ],
     ["a line past the cap", { how: "flood" }, "OUTPUT_REJECTED", /more than 1048576 bytes/],
     ["nothing, and exits 0", { how: "exit", code: 0 }, "HANDLER_EXITED", /exit code 0/],
     ["nothing, and exits 9", { how: "exit", code: 9 }, "HANDLER_EXITED", /exit code 9/],
@@ -93,6 +105,25 @@ describe("in a worker", () => {
   it("a timeout ends in TIMEOUT", async () => {
     const job = await bench.run("one", { how: "heed" }, { timeoutSeconds: 1 });
     expect(job).toMatchObject({ state: "FAILED_TERMINAL", error: { code: "TIMEOUT" } });
+  });
+
+  it("the time a job waits for a child does not count for its timeout, but for its deadline", async () => {
+    const busy = await bench.enqueue("one", { how: "heed" });
+    await until("it to run", async () => (await busy.state()) === "RUNNING");
+    const [patient, hurried] = await Promise.all([
+      bench.enqueue("one", { how: "pid", ms: 10 }, { timeoutSeconds: 2 }),
+      bench.enqueue("one", { how: "good" }, { deadline: new Date(Date.now() + 3000) }),
+    ]);
+    expect(await db.oracle.wait(hurried.id, { timeoutSeconds: 20 })).toMatchObject({
+      error: { code: "DEADLINE_EXCEEDED" },
+    });
+    expect(await patient.state()).toBe("RUNNING");
+    await busy.cancel();
+    expect(await db.oracle.wait(patient.id, { timeoutSeconds: 20 })).toMatchObject({ state: "SUCCEEDED" });
+    // Once it has a child, it counts.
+    expect(await bench.run("one", { how: "heed" }, { timeoutSeconds: 1 })).toMatchObject({
+      error: { code: "TIMEOUT" },
+    });
   });
 
   it("a job that waits for a child can be cancelled", async () => {

@@ -119,6 +119,48 @@ describe("a worker killed in the middle of a job", () => {
   });
 });
 
+describe("an inline handler that leaves an error uncaught", () => {
+  async function beside(how: string) {
+    const queue = newQueue();
+    const worker = work(queue);
+    const bystander = await db.oracle.enqueue("logged", { file, ms: 3000 }, { queue, maxAttempts: 1 });
+    await started(bystander.id, 1);
+    const stray = await db.oracle.enqueue("stray", { how }, { queue, maxAttempts: 1 });
+    const ended = await db.oracle.wait(stray.id, { timeoutSeconds: 30 });
+    const { pid } = (await bystander.result({ timeoutSeconds: 30 })) as { pid: number };
+    const attempts = { stray: await attemptsOf(stray.id), bystander: await attemptsOf(bystander.id) };
+    const lives = worker.children().includes(pid);
+    worker.process.kill("SIGTERM");
+    expect(await worker.ended).toBe(0);
+    return { ended, attempts, lives, output: worker.output() };
+  }
+
+  it.each(["rejects late", "throws late"])("and %s disturbs nobody", async (how) => {
+    const { ended, attempts, lives, output } = await beside(how);
+    expect(ended?.state).toBe("SUCCEEDED");
+    expect(attempts.bystander).toEqual(["SUCCEEDED"]);
+    expect(lives).toBe(true);
+    expect(output).toMatch(/uncaught after its end/);
+  });
+
+  it("and throws while it runs fails its own attempt alone", async () => {
+    const { ended, attempts, lives } = await beside("throws while it runs");
+    expect(ended).toMatchObject({
+      state: "FAILED_TERMINAL",
+      error: { code: "HANDLER_EXITED", message: "The handler left an error uncaught: uncaught" },
+    });
+    expect(attempts.bystander).toEqual(["SUCCEEDED"]);
+    expect(lives).toBe(true);
+  });
+
+  it("and lets nobody throw costs its process, but no job an attempt", async () => {
+    const { ended, attempts } = await beside("lets nobody throw");
+    expect(ended?.state).toBe("SUCCEEDED");
+    for (const each of Object.values(attempts))
+      expect(each).toEqual(["RELEASED PROCESS_REPLACED", "SUCCEEDED"]);
+  });
+});
+
 describe("signals", () => {
   it("SIGTERM: what runs finishes, what waits goes back, exit 0", async () => {
     const queue = newQueue();

@@ -180,11 +180,26 @@ describe("a warm child", () => {
     expect(await child.next()).toMatchObject({ ok: false, error: { code: "HANDLERS_INVALID" } });
   });
 
+  it.each([
+    ["step", "name", "step: name is 5; it must be a text."],
+    ["effect", "kind", "effect: kind is 5; it must be a text."],
+    ["artifact", "name", "artifact: name is None; it must be a text."],
+    ["sql", "sql", "on_commit: sql is 5; it must be a text."],
+    ["values", "values", "on_commit: values is 'x'; it must be a list."],
+  ])("names what is wrong with a call: %s", async (how, field, message) => {
+    expect(await errorOf("wrong", how)).toMatchObject({ code: "INVALID_ARGUMENT", field, message });
+  });
+
   it("passes on progress and logs, also of what is no JSON", async () => {
     expect(await child.answer("talk")).toEqual([
       { progress: { fraction: 0.25 } },
       { progress: { fraction: 1, message: "most of it", details: { step: [1, 2] } } },
-      { progress: { fraction: 0 } },
+      {
+        log: {
+          level: "warn",
+          message: "progress(nan) is ignored: the fraction must be a number from 0 to 1.",
+        },
+      },
       { usage: { tokens: 12, cost: 0 } },
       { usage: { tokens: 3, cost: 0.5 } },
       { log: { level: "info", message: "plain" } },
@@ -463,10 +478,10 @@ describe("a one-shot child", () => {
       "printed while the program was loaded",
       "progress 25%",
       "progress 100% most of it",
-      "progress 0%",
+      "warn progress(nan) is ignored: the fraction must be a number from 0 to 1.",
       "info plain",
       "warn with fields message='a field' self=1",
-      "error no JSON thing=<class 'object'> number=inf",
+      "error no JSON thing=\"<class 'object'>\" number='inf'",
       "",
     ]);
   });

@@ -3,9 +3,10 @@ import { connect } from "../connect.js";
 import { readSettings, type SettingName } from "../core/settings.js";
 import { createWorker } from "../create-worker.js";
 import { loadHandlers } from "../handlers/load.js";
+import { surviveStrays } from "../handlers/stray.js";
 import { createLogger, jobLog, logEvents } from "../observe/log.js";
 import { WorkerMetrics } from "../observe/metrics.js";
-import { pipeJournal } from "../worker/journal.js";
+import { askForReplacement, pipeJournal } from "../worker/journal.js";
 import { demoSlow } from "./demo-handlers.js";
 import { exitCodeOf, printError } from "./errors.js";
 import { untilReachable } from "./open.js";
@@ -57,6 +58,14 @@ async function main(): Promise<void> {
   );
 
   metrics?.watchPool(() => worker.poolUse());
+  surviveStrays({
+    late: (thrown) => logger.error({ err: thrown }, "an inline handler left an error uncaught after its end"),
+    unowned: (thrown) => {
+      logger.error({ err: thrown }, "an error that belongs to no attempt; this process is replaced");
+      // What this left undone nobody knows. The supervisor lets the attempts that run here go free of charge.
+      askForReplacement();
+    },
+  });
 
   let signals = 0;
   const end = async () => {

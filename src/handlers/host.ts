@@ -21,7 +21,7 @@ export async function serveMessage(
 ): Promise<void> {
   if ("progress" in message) {
     const { fraction, message: text, details } = message.progress;
-    context.progress(fraction, text, details);
+    context.progress(fraction as number, text, details);
   } else if ("usage" in message) {
     context.usage(message.usage);
   } else if ("log" in message) {
@@ -94,7 +94,7 @@ async function keepArtifact(
     "json" in artifact
       ? artifact.json
       : "text" in artifact
-        ? Buffer.from(artifact.text, "utf8")
+        ? artifact.text
         : Buffer.from(artifact.base64, "base64");
   return { ...(await context.artifact(name, content, mediaType === undefined ? {} : { mediaType })) };
 }

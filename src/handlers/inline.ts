@@ -1,5 +1,6 @@
 import type { JobContext } from "./define.js";
 import type { Run, Runner } from "./runner.js";
+import { asOwner } from "./stray.js";
 import { validate } from "./validate.js";
 
 /** The pipeline of a handler that is a function: check the input, run, check the output. */
@@ -14,6 +15,6 @@ export async function runFunction({
 
 /** Runs handlers in this process. Only their own code can end them. */
 export const inlineRunner: Runner = {
-  run: runFunction,
+  run: (run) => asOwner(() => runFunction(run)),
   close: async () => {},
 };

@@ -1,9 +1,11 @@
 import { OracleError } from "../core/errors.js";
 import { toJsonText } from "../core/json.js";
-import type { JobContext, JobDefinition } from "./define.js";
+import type { JobDefinition } from "./define.js";
 import { runFunction } from "./inline.js";
 import { loadHandlers } from "./load.js";
 import { type RequestEnvelope, toErrorEnvelope } from "./protocol.js";
+import type { RemoteContext } from "./remote-context.js";
+import { strayEnvelope } from "./stray.js";
 
 // The side of a thread or process that runs one handler of a module: what it needs of this package is here.
 
@@ -13,23 +15,29 @@ const loaded = new Map<string, Promise<JobDefinition[]>>();
 export async function answer(
   module: string,
   request: RequestEnvelope,
-  context: JobContext<unknown>,
+  remote: RemoteContext,
 ): Promise<string> {
   const { attempt_id, job_type } = request;
   try {
     const definition = await findDefinition(module, job_type);
-    const output = toOutputText(await runFunction({ definition, context }));
-    return `{"attempt_id":${JSON.stringify(attempt_id)},"ok":true,"result":${output}}`;
+    const output = await runFunction({ definition, context: remote.context() });
+    remote.finish();
+    const text = toOutputText(output);
+    return `{"attempt_id":${JSON.stringify(attempt_id)},"ok":true,"result":${text}}`;
   } catch (error) {
-    return JSON.stringify({ attempt_id, ok: false, error: toErrorEnvelope(error) });
+    return JSON.stringify({ attempt_id, ok: false, error: toErrorEnvelope(ofMemory(error) ?? error) });
   }
+}
+
+/** Node says it so when it is refused memory for a buffer, which lies outside its heap. */
+function ofMemory(error: unknown): OracleError | undefined {
+  if (!(error instanceof RangeError) || error.message !== "Array buffer allocation failed") return undefined;
+  return new OracleError("MEMORY_LIMIT", `The handler ran out of memory: ${error.message}.`);
 }
 
 /** The response for an attempt that left an error to nobody while it ran. */
 export function strayAnswer({ attempt_id }: RequestEnvelope, thrown: unknown): string {
-  const error = toErrorEnvelope(thrown);
-  const message = `The handler left an error uncaught: ${error.message}`;
-  return JSON.stringify({ attempt_id, ok: false, error: { ...error, code: "HANDLER_EXITED", message } });
+  return JSON.stringify({ attempt_id, ok: false, error: strayEnvelope(thrown) });
 }
 
 async function findDefinition(module: string, type: string): Promise<JobDefinition> {

@@ -49,8 +49,9 @@ export type ResponseEnvelope = { attempt_id?: string; usage?: Usage } & (
 
 /** What a handler may say while it runs. A call has an id and is answered by a reply with the same id. */
 export type HandlerMessage =
-  | { progress: { fraction: number; message?: string; details?: JsonValue } }
   | { usage: Usage }
+  /** The fraction should be a number; the worker takes anything and says what it ignores. */
+  | { progress: { fraction: JsonValue; message?: string; details?: JsonValue } }
   | { log: { level: "info" | "warn" | "error"; message: string; fields?: Record<string, JsonValue> } }
   | { artifact: { id: number; name: string; media_type?: string } & ArtifactContent }
   /** Without a value: is it remembered? With one: remember it. */

@@ -1,6 +1,10 @@
+import type { EffectSpec } from "../core/effect.js";
+import type { LogLevel } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
+import { toLooseJsonText } from "../core/json-loose.js";
 import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
 import { runEffect, runStep, toEffectRequest } from "./effects.js";
+import { follow, leftOpen } from "./open-calls.js";
 import {
   type ArtifactContent,
   fromCancel,
@@ -9,6 +13,7 @@ import {
   type RequestEnvelope,
   type WorkerMessage,
 } from "./protocol.js";
+import type { Recorder } from "./recorder.js";
 import { remoteRecorder } from "./remote-recorder.js";
 
 /** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
@@ -16,6 +21,8 @@ export class RemoteContext {
   private readonly controller = new AbortController();
   private readonly calls = new Map<number, { resolve(value: JsonValue): void; reject(error: Error): void }>();
   private lastCall = 0;
+  /** Steps, effects and plans under way: the worker hears of a step only before and after its function. */
+  private readonly open = new Set<Promise<unknown>>();
 
   constructor(
     private readonly request: RequestEnvelope,
@@ -34,11 +41,22 @@ export class RemoteContext {
     else call?.reject(fromErrorEnvelope(message.error));
   }
 
+  /** The handler has returned: throws if it has not awaited everything. */
+  finish(): void {
+    if (this.open.size > 0) throw leftOpen();
+  }
+
   context(): JobContext<unknown> {
-    const { request, send } = this;
+    const { request, send, open } = this;
     const { steps, effects } = remoteRecorder((message) => this.call(message), send);
-    const log = (level: "info" | "warn" | "error") => (message: string, fields?: Record<string, unknown>) =>
-      send({ log: { level, message, ...(fields ? { fields: toFields(fields) } : {}) } });
+    const log = (level: LogLevel) => (message: string, fields?: Record<string, unknown>) =>
+      send({
+        log: {
+          level,
+          message: toText(message),
+          ...(fields ? { fields: toLoose(fields) as Record<string, JsonValue> } : {}),
+        },
+      });
     return {
       input: request.input,
       job: {
@@ -56,9 +74,10 @@ export class RemoteContext {
       progress: (fraction, message, details) =>
         send({
           progress: {
-            fraction,
-            ...(message === undefined ? {} : { message }),
-            ...(details === undefined ? {} : { details }),
+            // One that is no number the worker answers with a warning in the log.
+            fraction: typeof fraction === "number" ? Math.min(1, Math.max(0, fraction)) : toLoose(fraction),
+            ...(message === undefined ? {} : { message: toText(message) }),
+            ...(details === undefined ? {} : { details: toLoose(details) }),
           },
         }),
       usage: (used) => send({ usage: used }),
@@ -74,9 +93,13 @@ export class RemoteContext {
         }));
         return kept as unknown as ArtifactRef;
       },
-      step: (name, fn) => runStep(steps, name, fn),
-      effect: (options, fn) => runEffect(effects, options, fn, () => this.controller.signal),
-      plan: async (planned) => effects.plan(planned.map(toEffectRequest)),
+      step: (name, fn) => follow(open, runStep(steps, name, fn)),
+      effect: (options, fn) =>
+        follow(
+          open,
+          runEffect(effects, options, fn, () => this.controller.signal),
+        ),
+      plan: (planned) => follow(open, plan(effects, planned)),
       onCommit: (name, sql, values = []) => effects.onCommit(name, sql, values),
       snooze(seconds) {
         throw new Snooze(seconds);
@@ -93,14 +116,20 @@ export class RemoteContext {
   }
 }
 
-/** A line in a log is not worth a failed job: fields that are no JSON are written as text. */
-function toFields(fields: Record<string, unknown>): Record<string, JsonValue> {
-  try {
-    JSON.stringify(fields);
-    return fields as Record<string, JsonValue>;
-  } catch {
-    return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
-  }
+async function plan(effects: Recorder["effects"], planned: EffectSpec[]): Promise<void> {
+  await effects.plan(planned.map(toEffectRequest));
+}
+
+/** More than the worker keeps of it. */
+const LOOSE_BYTES = 65_536;
+
+/** What a handler says is not worth a failed job: what is no JSON is replaced. */
+function toLoose(value: unknown): JsonValue {
+  return JSON.parse(toLooseJsonText(value, LOOSE_BYTES)) as JsonValue;
+}
+
+function toText(message: unknown): string {
+  return typeof message === "string" ? message : toLooseJsonText(message, LOOSE_BYTES);
 }
 
 async function toContent(content: ArtifactSource): Promise<ArtifactContent> {

@@ -57,7 +57,10 @@ function toOutcome(name: string, ending: EffectEnding): [EffectOutcome, unknown?
   }
 }
 
-/** As it will be kept. What cannot be, is refused here, where the handler's own call shows in the stack. */
+/** The worker judges the size. */
+const anySize = { maxBytes: Number.POSITIVE_INFINITY, maxDepth: 500 };
+
+/** As it will be kept. What is no JSON is refused here, where the handler's own call shows in the stack. */
 function plain(value: unknown): JsonValue {
-  return JSON.parse(toJsonText(value)) as JsonValue;
+  return JSON.parse(toJsonText(value, anySize)) as JsonValue;
 }

@@ -2,6 +2,12 @@ import type { Lease } from "../core/job.js";
 import type { JobContext, JobDefinition } from "./define.js";
 import type { Recorder } from "./recorder.js";
 
+/** What an attempt's timeout is measured by. */
+export interface Clock {
+  /** Waits for a place to run, a thread or a process: that time counts for the job's deadline, not for its timeout. */
+  waitFor<T>(place: Promise<T>): Promise<T>;
+}
+
 /** One attempt as a runner sees it. */
 export interface Run {
   lease: Lease;
@@ -10,6 +16,7 @@ export interface Run {
   context: JobContext<unknown>;
   /** Behind the context's steps and effects. */
   recorder: Recorder;
+  clock: Clock;
 }
 
 /**

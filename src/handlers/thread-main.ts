@@ -22,7 +22,7 @@ export async function runTask(task: ThreadTask): Promise<void> {
   const remote = new RemoteContext(request, (message) => port.postMessage(JSON.stringify(message)));
   port.on("message", (text: string) => remote.hear(JSON.parse(text) as WorkerMessage));
   running = task;
-  const response = await attempts.run(task, () => answer(module, request, remote.context()));
+  const response = await attempts.run(task, () => answer(module, request, remote));
   running = undefined;
   port.postMessage(response);
   port.close();

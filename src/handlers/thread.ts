@@ -39,7 +39,7 @@ export class ThreadRunner implements Runner {
         `Job type ${type} runs in a thread and must be defined in a module of its own; this one was not defined in a file.`,
       );
     }
-    await this.gate.enter(run.context.signal);
+    await run.clock.waitFor(this.gate.enter(run.context.signal));
     try {
       return await runInThread(this.poolFor(run.definition), module, run);
     } finally {

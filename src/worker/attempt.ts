@@ -1,5 +1,6 @@
 import { LeaseLost, OracleError } from "../core/errors.js";
 import type { Lease } from "../core/job.js";
+import type { Clock } from "../handlers/runner.js";
 
 /** Why an attempt was told to stop; the reason of its `signal`. */
 export type StopReason = "timeout" | "deadline" | "cancel" | "lease-lost" | "shutdown";
@@ -21,18 +22,58 @@ function stopError(reason: StopReason, { jobId }: Lease): OracleError {
 }
 
 /** One attempt in this process. The controller is made when somebody needs it: most short jobs never do. */
-export class Attempt {
+export class Attempt implements Clock {
   readonly startedAt = performance.now();
   stopReason: StopReason | undefined;
   stoppedAt: number | undefined;
+  /** Told when `endsAt` has changed. */
+  onClock: (() => void) | undefined;
+  /** When the job's deadline ends it, by performance.now(). */
+  private readonly deadlineAt: number;
+  private timeoutAt: number;
+  private waitedMs = 0;
   private controller: AbortController | undefined;
 
   constructor(
     readonly lease: Lease,
     readonly claimId: string,
-    /** When the timeout or the deadline, whichever is first, ends the attempt; by performance.now(). */
-    readonly endsAt: number,
-  ) {}
+    timeoutMs: number,
+  ) {
+    this.timeoutAt = this.startedAt + timeoutMs;
+    this.deadlineAt = this.startedAt + (lease.deadlineInSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+  }
+
+  /** When the timeout or the deadline, whichever is first, ends the attempt; by performance.now(). */
+  get endsAt(): number {
+    return Math.min(this.timeoutAt, this.deadlineAt);
+  }
+
+  get endsByDeadline(): boolean {
+    return this.deadlineAt < this.timeoutAt;
+  }
+
+  /** How long it has run, without the time it waited for a place. */
+  get ranMs(): number {
+    return performance.now() - this.startedAt - this.waitedMs;
+  }
+
+  async waitFor<T>(place: Promise<T>): Promise<T> {
+    const since = performance.now();
+    const { timeoutAt } = this;
+    this.timeOutAt(Number.POSITIVE_INFINITY);
+    try {
+      return await place;
+    } finally {
+      const waitedMs = performance.now() - since;
+      this.waitedMs += waitedMs;
+      this.timeOutAt(timeoutAt + waitedMs);
+    }
+  }
+
+  private timeOutAt(timeoutAt: number): void {
+    this.timeoutAt = timeoutAt;
+    this.onClock?.();
+  }
 
   get signal(): AbortSignal {
     this.controller ??= new AbortController();

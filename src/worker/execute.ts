@@ -22,7 +22,7 @@ export async function execute(
   const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
   try {
     const context = new AttemptContext(attempt, services, ledger);
-    const output = await runner.run({ lease, definition, context, recorder: ledger });
+    const output = await runner.run({ lease, definition, context, recorder: ledger, clock: attempt });
     if (ledger.used) await ledger.finish();
     return succeed(output, lease, definition, ledger, limits);
   } catch (thrown) {
@@ -74,7 +74,7 @@ export function fail(attempt: Attempt, definition: JobDefinition, thrown: unknow
 }
 
 function timedOut(attempt: Attempt): OracleError {
-  const seconds = ((performance.now() - attempt.startedAt) / 1000).toFixed(1);
+  const seconds = (attempt.ranMs / 1000).toFixed(1);
   return attempt.stopReason === "deadline"
     ? new OracleError("DEADLINE_EXCEEDED", `The deadline passed after ${seconds} s of this attempt.`)
     : new OracleError("TIMEOUT", `The attempt was stopped after ${seconds} s: its timeout.`);

@@ -1,6 +1,7 @@
 import { LeaseLost, OracleError } from "../core/errors.js";
 import type { Lease } from "../core/job.js";
 import type { JobDefinition } from "../handlers/define.js";
+import { follow, leftOpen } from "../handlers/open-calls.js";
 import type { Recorder } from "../handlers/recorder.js";
 import { EffectLedger } from "./effect-ledger.js";
 import { AttemptRecords, type Records } from "./records.js";
@@ -45,9 +46,9 @@ export class Ledger implements Recorder {
     return this.effectLedger?.commits ?? [];
   }
 
-  /** Remembers a call for as long as it runs. Its rejection is the handler's to see, or nobody's: it crashes nothing. */
+  /** Takes a call, if the attempt has not ended. */
   track<T>(call: () => Promise<T>): Promise<T> {
-    if (this.closed) return Promise.reject(this.leftOpen());
+    if (this.closed) return Promise.reject(leftOpen());
     this.calls ??= new Set();
     return follow(this.calls, call());
   }
@@ -64,7 +65,7 @@ export class Ledger implements Recorder {
   async finish(): Promise<void> {
     const dangling = (this.calls?.size ?? 0) > 0;
     await this.quiet();
-    if (dangling) throw this.leftOpen();
+    if (dangling) throw leftOpen();
     const unfinished = this.effectLedger?.unfinished();
     if (unfinished) throw unfinished;
     if (this.hold) throw new OracleError("JOB_PRECONDITION", `The job is held: ${this.hold.reason}.`);
@@ -86,16 +87,4 @@ export class Ledger implements Recorder {
     this.records ??= new AttemptRecords(this.lease, this.shared, this.isLost);
     return this.records;
   }
-
-  private leftOpen(): OracleError {
-    const message = "The handler ended while a step or an effect was still open: await every one of them.";
-    return new OracleError("EFFECT_OPEN", message);
-  }
-}
-
-function follow<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
-  set.add(promise);
-  const forget = () => set.delete(promise);
-  promise.then(forget, forget);
-  return promise;
 }

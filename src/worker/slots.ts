@@ -150,8 +150,7 @@ export class Slots {
     for (const attempt of this.running.values()) {
       const { lease, stopReason, stoppedAt } = attempt;
       if (now >= attempt.endsAt && !stopReason) {
-        const timeout = this.timeoutOf(lease);
-        attempt.stop((lease.deadlineInSeconds ?? timeout) < timeout ? "deadline" : "timeout");
+        attempt.stop(attempt.endsByDeadline ? "deadline" : "timeout");
       }
       // In a shutdown a handler that does not end leaves its job to whoever kills this process: handing it
       // back while it still runs would let two run at once.
@@ -165,8 +164,7 @@ export class Slots {
     const free = this.options.concurrency - this.running.size;
     if (free <= 0 || this.waiting.length === 0) return;
     const starting = this.waiting.splice(0, free).map(({ lease, claimId }) => {
-      const seconds = Math.min(this.timeoutOf(lease), lease.deadlineInSeconds ?? Number.POSITIVE_INFINITY);
-      return new Attempt(lease, claimId, performance.now() + seconds * 1000);
+      return new Attempt(lease, claimId, this.timeoutOf(lease) * 1000);
     });
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
     for (const attempt of starting) {
@@ -177,11 +175,11 @@ export class Slots {
   }
 
   /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
-  private announce({ lease, endsAt }: Attempt): void {
-    const timeout = this.timeoutOf(lease);
+  private announce({ lease, endsAt, endsByDeadline }: Attempt): void {
     const backoff = this.registry.find(lease.type)?.backoff ?? defaultBackoff;
-    const final = (lease.deadlineInSeconds ?? timeout) < timeout;
-    const delay = final ? undefined : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
+    const delay = endsByDeadline
+      ? undefined
+      : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
     this.keeper.started(lease.attemptId, endsAt - performance.now(), delay);
   }
 
@@ -189,6 +187,7 @@ export class Slots {
     const { lease } = attempt;
     const { workerId, emit, runners, services, limits } = this.options;
     const definition = this.registry.find(lease.type);
+    attempt.onClock = () => this.announce(attempt);
     emit({ event: "job.started", workerId, lease });
     const outcome = definition
       ? await execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)

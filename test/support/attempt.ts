@@ -53,7 +53,12 @@ export function attempt(
     usage: (used) => heard.usage.push(used),
     async artifact(name, content, { mediaType } = {}) {
       if (refuseArtifacts) throw new Error("no room");
-      const text = content instanceof Uint8Array ? Buffer.from(content).toString() : JSON.stringify(content);
+      const text =
+        content instanceof Uint8Array
+          ? Buffer.from(content).toString()
+          : typeof content === "string"
+            ? content
+            : JSON.stringify(content);
       heard.artifacts.push({ name, content: text, mediaType });
       heard.mostAtOnce = Math.max(heard.mostAtOnce, ++keeping);
       await sleep(50);
@@ -67,7 +72,8 @@ export function attempt(
     snooze: notHere,
   };
   const recorder = undefined as never;
-  return { result: runner.run({ lease, definition, context, recorder }), heard };
+  const clock = { waitFor: <T>(place: Promise<T>) => place };
+  return { result: runner.run({ lease, definition, context, recorder, clock }), heard };
 }
 
 /** Whether a process runs; the dead that nobody has buried do not. */

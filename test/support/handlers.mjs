@@ -68,6 +68,39 @@ export const block = defineJob({
   },
 });
 
+let throwsNext = false;
+setInterval(() => {
+  if (!throwsNext) return;
+  throwsNext = false;
+  throw new Error("of nobody");
+}, 20).unref();
+
+const strays = {
+  "rejects late": () => void setTimeout(() => Promise.reject(new Error("late")), 50),
+  "throws late": () => void setTimeout(thrower("late"), 50),
+  "throws while it runs": () => new Promise(() => setTimeout(thrower("uncaught"), 50)),
+  "lets nobody throw": () => {
+    throwsNext = true;
+    return sleep(60_000);
+  },
+};
+function thrower(message) {
+  return () => {
+    throw new Error(message);
+  };
+}
+
+/** Leaves an error uncaught. */
+export const stray = defineJob({
+  type: "stray",
+  input: z.object({ how: z.string() }),
+  output: z.any(),
+  async run({ input, job }) {
+    if (job.attemptNo === 1) await strays[input.how]();
+    return "returned";
+  },
+});
+
 /** Takes its process with it in its first attempt. */
 export const poisonOnce = defineJob({
   type: "poison-once",

@@ -97,6 +97,17 @@ def facts(ctx, input):
     }
 
 
+@job("wrong")
+def wrong(ctx, input):
+    {
+        "step": lambda: ctx.step(5, dict),
+        "effect": lambda: ctx.effect("e", 5, {}, dict),
+        "artifact": lambda: ctx.artifact(None, "text"),
+        "sql": lambda: ctx.on_commit("c", 5),
+        "values": lambda: ctx.on_commit("c", "SELECT 1", "x"),
+    }[input]()
+
+
 @job("talk")
 def talk(ctx, input):
     ctx.progress(0.25)

@@ -2,6 +2,8 @@
 
 /** The whole of a one-shot's stdout; one line of a warm child's. */
 export const STDOUT_BYTES = 1_048_576;
+/** One message of a child that speaks lines, in as many parts as it takes. */
+export const MESSAGE_BYTES = 67_108_864;
 /** What is kept of an attempt's stderr; the rest is read and dropped. */
 export const STDERR_BYTES = 1_048_576;
 /** How much of the end of stderr goes into the error of a child that died. */

@@ -5,11 +5,13 @@ import type { AttemptLog } from "./attempt-log.js";
 import type { Ending } from "./child.js";
 import { nameOf } from "./command.js";
 
-/** Why there is no answer, judged by how the process ended and by its last words. */
+/** Why there is no answer of any use, judged by how the process ended and by its last words. */
 export function endedWithoutAnswer(
   definition: JobDefinition,
   ending: Ending,
   log: AttemptLog | undefined,
+  /** What is wrong with the answer that there was. */
+  fault?: Error,
 ): OracleError {
   const { cpuSeconds, memoryMb } = definition.process;
   const name = nameOf(definition);
@@ -24,7 +26,10 @@ export function endedWithoutAnswer(
     const says = `${name} ran out of memory under its limit of ${memoryMb} MB`;
     return new OracleError("MEMORY_LIMIT", withLastWord(says, words));
   }
-  const says = `${name} ${describe(ending)} without an answer`;
+  const answer = fault
+    ? `with an answer of no use (${fault.message.replace(/\.$/, "")})`
+    : "without an answer";
+  const says = `${name} ${describe(ending)} ${answer}`;
   const error = new OracleError("HANDLER_EXITED", withLastWord(says, words));
   // The program's own stack, as it printed it; ours is nobody's help.
   error.stack = words || error.message;

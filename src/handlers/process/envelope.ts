@@ -2,26 +2,40 @@ import { isUtf8 } from "node:buffer";
 import { OracleError } from "../../core/errors.js";
 import { type JsonValue, parseJsonText } from "../../core/json.js";
 import type { HandlerMessage, Leaving, ResponseEnvelope } from "../protocol.js";
-import { STDOUT_BYTES } from "./caps.js";
+import { MESSAGE_BYTES, STDOUT_BYTES } from "./caps.js";
 
 type JsonObject = { [key: string]: JsonValue };
 
 /** What a line of a warm child is. */
-export type ChildLine = { response: ResponseEnvelope } | { message: HandlerMessage } | Leaving;
+export type ChildLine =
+  | { response: ResponseEnvelope }
+  | { message: HandlerMessage }
+  | { part: string; last: boolean }
+  | Leaving;
 
 export function readLine(bytes: Buffer): ChildLine {
-  const value = readObject(bytes);
+  const value = readObject(bytes, STDOUT_BYTES);
   if (Object.hasOwn(value, "ok")) return { response: toResponse(value) };
   if (value.leaving === true) return { leaving: true };
+  if (typeof value.part === "string") return { part: value.part, last: value.last === true };
+  return { message: toMessage(value) };
+}
+
+/** What parts make together. */
+export function readMessage(bytes: Buffer): HandlerMessage {
+  return toMessage(readObject(bytes, MESSAGE_BYTES));
+}
+
+function toMessage(value: JsonObject): HandlerMessage {
   const kind = messageKinds.find((name) => Object.hasOwn(value, name));
   if (kind === undefined) throw breach("a line that is neither an answer nor a message");
   const body = value[kind];
-  if (!isObject(body) || !messageRules[kind](body)) throw breach(`a ${kind} message of the wrong shape`);
-  return { message: value as HandlerMessage };
+  if (!isObject(body) || !messageRules[kind](body)) throw breach(`a message of the wrong shape: ${kind}`);
+  return value as HandlerMessage;
 }
 
 export function readResponse(bytes: Buffer): ResponseEnvelope {
-  return toResponse(readObject(bytes));
+  return toResponse(readObject(bytes, STDOUT_BYTES));
 }
 
 /** An answer that names an attempt must name the one that runs. */
@@ -35,11 +49,9 @@ export function breach(what: string): OracleError {
   return new OracleError("HANDLER_PROTOCOL", `The handler's process broke the protocol: ${what}.`);
 }
 
-export function tooMuchOutput(): OracleError {
-  return new OracleError(
-    "OUTPUT_REJECTED",
-    `The handler's process wrote more than ${STDOUT_BYTES} bytes to stdout; keep large data as an artifact.`,
-  );
+export function tooMuchOutput(advice: string): OracleError {
+  const message = `The handler's process wrote more than ${STDOUT_BYTES} bytes to stdout`;
+  return new OracleError("OUTPUT_REJECTED", `${message}; ${advice}.`);
 }
 
 type KindOf<Message> = Message extends unknown ? keyof Message : never;
@@ -49,70 +61,72 @@ const isText = (value: unknown) => typeof value === "string";
 const isGiven = <T>(value: T | undefined, rule: (value: T) => boolean) => value === undefined || rule(value);
 
 const messageRules: Record<MessageKind, (body: JsonObject) => boolean> = {
-  progress: ({ fraction, message }) => typeof fraction === "number" && isGiven(message, isText),
   // What it counts is looked at where it is added up.
   usage: () => true,
-  log: ({ level, message, fields }) =>
-    ["info", "warn", "error"].includes(level as string) && isText(message) && isGiven(fields, isObject),
-  artifact: ({ id, name, media_type, json, text, base64 }) =>
-    Number.isSafeInteger(id) &&
-    isText(name) &&
-    isGiven(media_type, isText) &&
-    (json !== undefined || isText(text ?? base64)),
-  step: ({ id, name }) => Number.isSafeInteger(id) && isText(name),
-  effect: ({ id, name, outcome, ...rest }) =>
-    Number.isSafeInteger(id) &&
-    isText(name) &&
-    (outcome === undefined ? isEffect({ name, ...rest }) : outcomes.includes(outcome as string)),
-  plan: ({ id, effects }) =>
-    Number.isSafeInteger(id) &&
-    Array.isArray(effects) &&
-    effects.every((each) => isObject(each) && isEffect(each)),
-  commit: ({ name, sql, values }) => isText(name) && isText(sql) && Array.isArray(values),
+  // Neither fails a job: the worker makes of a wrong type what it can.
+  progress: () => true,
+  log: ({ level }) => ["info", "warn", "error"].includes(level as string),
+  // What a call holds is judged where it is served: the handler gets a reply that names the field.
+  artifact: ({ id, json, text, base64 }) =>
+    Number.isSafeInteger(id) && (json !== undefined || isText(text ?? base64)),
+  step: ({ id }) => Number.isSafeInteger(id),
+  effect: ({ id, outcome }) =>
+    Number.isSafeInteger(id) && isGiven(outcome, (value) => outcomes.includes(value as string)),
+  plan: ({ id, effects }) => Number.isSafeInteger(id) && Array.isArray(effects) && effects.every(isObject),
+  commit: ({ values }) => Array.isArray(values),
 };
 const outcomes = ["confirmed", "failed", "in_doubt", "unknown"];
-
-function isEffect({ name, kind, request }: JsonObject): boolean {
-  return isText(name) && isText(kind) && request !== undefined;
-}
 
 const messageKinds = Object.keys(messageRules) as MessageKind[];
 
 function toResponse(value: JsonObject): ResponseEnvelope {
-  const { ok, attempt_id, usage, metrics } = value;
-  const shaped =
-    ok === true
-      ? Object.hasOwn(value, "result") && isGiven(metrics, isObject)
-      : ok === false && isObject(value.error) && isError(value.error);
-  if (!shaped || !isGiven(usage, isObject) || !isGiven(attempt_id, isText))
-    throw breach("an answer of the wrong shape");
-  if (ok) return value as unknown as ResponseEnvelope;
+  const wrong = wrongField(value);
+  if (wrong !== undefined) throw breach(`an answer of the wrong shape, at ${wrong}`);
+  if (value.ok) return value as unknown as ResponseEnvelope;
   const error = { class: "Error", retryable: true, ...(value.error as JsonObject) };
   return { ...value, error } as unknown as ResponseEnvelope;
 }
 
-function isError(error: JsonObject): boolean {
-  const { message, class: name, retryable, retry_after_seconds: after, traceback, code, field } = error;
-  return (
-    isText(message) &&
-    [name, traceback, code, field].every((text) => isGiven(text, isText)) &&
-    isGiven(retryable, (value) => typeof value === "boolean") &&
-    isGiven(after, (value) => typeof value === "number")
+function wrongField({ ok, error, ...rest }: JsonObject): string | undefined {
+  if (typeof ok !== "boolean") return "ok";
+  if (ok) return wrongOf({ result: isThere, attempt_id: isText, usage: isObject, metrics: isObject }, rest);
+  if (!isObject(error)) return "error";
+  const wrong = wrongOf(errorRules, error);
+  return wrong === undefined ? wrongOf({ attempt_id: isText, usage: isObject }, rest) : `error.${wrong}`;
+}
+
+type Rule = (value: unknown) => boolean;
+const isThere = (value: unknown) => value !== undefined;
+const required = ["result", "message"];
+const errorRules: Record<string, Rule> = {
+  message: isText,
+  class: isText,
+  retryable: (value) => typeof value === "boolean",
+  retry_after_seconds: (value) => typeof value === "number",
+  traceback: isText,
+  code: isText,
+  field: isText,
+};
+
+/** The first field that breaks its rule. */
+function wrongOf(rules: Record<string, Rule>, body: JsonObject): string | undefined {
+  return Object.keys(rules).find(
+    (name) => (required.includes(name) || body[name] !== undefined) && !rules[name]?.(body[name]),
   );
 }
 
-function readObject(bytes: Buffer): JsonObject {
-  const value = parse(bytes);
+function readObject(bytes: Buffer, maxBytes: number): JsonObject {
+  const value = parse(bytes, maxBytes);
   if (!isObject(value)) throw breach("a document that is no object");
   return value;
 }
 
 /** Parses strictly what may become a result; error texts and messages are cleaned where they are stored. */
-function parse(bytes: Buffer): JsonValue {
+function parse(bytes: Buffer, maxBytes: number): JsonValue {
   const text = bytes.toString("utf8");
   try {
     if (!isUtf8(bytes)) throw rejected("The answer is not UTF-8.");
-    return parseJsonText(text, { maxBytes: STDOUT_BYTES, maxDepth: 500 }, "answer");
+    return parseJsonText(text, { maxBytes, maxDepth: 500 }, "answer");
   } catch (error) {
     const value = parseLoosely(text);
     if (isObject(value) && Object.hasOwn(value, "ok") ? value.ok === false : value !== undefined) {

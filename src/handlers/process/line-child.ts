@@ -4,8 +4,9 @@ import { Lines } from "./bytes.js";
 import { LINGER_MS, STDOUT_BYTES } from "./caps.js";
 import type { Child, Ending } from "./child.js";
 import { describe, endedWithoutAnswer } from "./ending.js";
-import { breach, checkAttempt, readLine, tooMuchOutput } from "./envelope.js";
+import { breach, checkAttempt, readLine, readMessage, tooMuchOutput } from "./envelope.js";
 import type { Launcher } from "./launcher.js";
+import { Parts } from "./parts.js";
 import type { Task } from "./task.js";
 import { Turn } from "./turn.js";
 
@@ -18,6 +19,7 @@ export class LineChild {
   idleSince = 0;
   private readonly child: Child;
   private readonly lines = new Lines(STDOUT_BYTES, (line) => this.hearLine(line));
+  private readonly parts = new Parts();
   private turn: Turn | undefined;
   private turns = 0;
   private leaving = false;
@@ -63,21 +65,29 @@ export class LineChild {
 
   private hear(chunk: Buffer): void {
     if (this.child.failure) return;
-    if (!this.lines.push(chunk)) this.child.fail(tooMuchOutput());
-    else if (this.lines.pending && (!this.turn || this.turn.answer)) this.child.fail(twoAnswers());
+    if (!this.lines.push(chunk)) {
+      this.child.fail(tooMuchOutput("keep large data as an artifact, and send a long message in parts"));
+    } else if (this.lines.pending && (!this.turn || this.turn.answer)) this.child.fail(twoAnswers());
   }
 
   private hearLine(line: Buffer): void {
     if (this.child.failure) return;
     try {
       const read = readLine(line);
+      if (this.parts.pending && !("part" in read)) throw breach("a message without its last part");
       if ("leaving" in read) this.leave();
       else if (!this.turn || this.turn.answer) throw twoAnswers();
+      else if ("part" in read) this.hearPart(this.turn, read);
       else if ("message" in read) this.turn.serve(read.message);
       else this.hearAnswer(this.turn, read.response);
     } catch (error) {
       this.child.fail(error as Error);
     }
+  }
+
+  private hearPart(turn: Turn, { part, last }: { part: string; last: boolean }): void {
+    const message = this.parts.add(part, last);
+    if (message) turn.serve(readMessage(message));
   }
 
   private hearAnswer(turn: Turn, answer: ResponseEnvelope): void {

@@ -4,6 +4,7 @@ import { answer, strayAnswer } from "../isolated.js";
 import type { HandlerMessage, RequestEnvelope, WorkerMessage } from "../protocol.js";
 import { RemoteContext } from "../remote-context.js";
 import { MODULE_OUTPUT_FD } from "./child.js";
+import { toLines } from "./parts.js";
 
 // The other side of a module that runs in a process of its own: reads requests from stdin, runs its handlers, answers
 // on a descriptor that nothing else writes to. What handlers print goes to their attempt's log.
@@ -26,11 +27,11 @@ let broken = false;
 async function serve(request: RequestEnvelope): Promise<void> {
   const send = (message: HandlerMessage) => {
     // What outlives its attempt must not speak for the next one.
-    if (current === attempt) say(JSON.stringify(message));
+    if (current === attempt) for (const line of toLines(JSON.stringify(message))) say(line);
   };
   const attempt: Attempt = { request, remote: new RemoteContext(request, send) };
   current = attempt;
-  const response = await owners.run(attempt, () => answer(module, request, attempt.remote.context()));
+  const response = await owners.run(attempt, () => answer(module, request, attempt.remote));
   current = undefined;
   say(response);
   if (!isWarm) exit(0);

@@ -17,7 +17,7 @@ export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonVa
   let lingering: NodeJS.Timeout | undefined;
   const child = launcher.start(definition, {
     output: (chunk) => {
-      if (!output.append(chunk)) child.fail(tooMuchOutput());
+      if (!output.append(chunk)) child.fail(tooMuchOutput("a warm child can keep large data as an artifact"));
     },
     outputEnd: () => {
       lingering = setTimeout(() => child.fail(breach("it closed stdout and did not end")), LINGER_MS);
@@ -39,23 +39,24 @@ export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonVa
 function judge(task: Task, ending: Ending, output: Buffer, log: AttemptLog): JsonValue {
   const { definition, context, lease } = task;
   const succeeded = ending.code === 0;
-  const response = readAnswer(output, succeeded);
+  const { response, fault } = readAnswer(output);
+  if (fault && succeeded) throw fault;
   if (response) checkAttempt(response, lease.attemptId);
   if (response?.usage) context.usage(response.usage);
   if (response?.ok === false) throw fromErrorEnvelope(response.error);
   if (response && succeeded) return response.result;
   if (context.signal.aborted) throw context.signal.reason;
-  if (!response || ranOutOfCpu(definition, ending)) throw endedWithoutAnswer(definition, ending, log);
+  if (!response || ranOutOfCpu(definition, ending)) {
+    throw endedWithoutAnswer(definition, ending, log, fault);
+  }
   throw breach(`it answered with success, but ${describe(ending)}`);
 }
 
-/** Of a process that failed, a broken answer is no news: how it ended says more. */
-function readAnswer(output: Buffer, succeeded: boolean): ResponseEnvelope | undefined {
-  if (output.toString("latin1").trim() === "") return undefined;
+function readAnswer(output: Buffer): { response?: ResponseEnvelope; fault?: Error } {
+  if (output.toString("latin1").trim() === "") return {};
   try {
-    return readResponse(output);
+    return { response: readResponse(output) };
   } catch (error) {
-    if (succeeded) throw error;
-    return undefined;
+    return { fault: error as Error };
   }
 }

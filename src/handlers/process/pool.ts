@@ -37,7 +37,7 @@ export class Pool {
 
   async run(task: Task): Promise<JsonValue> {
     for (;;) {
-      const { child, turn } = await this.begin(task);
+      const { child, turn } = this.beginIdle(task) ?? (await task.clock.waitFor(this.beginNext(task)));
       try {
         return await turn.result;
       } catch (error) {
@@ -61,10 +61,13 @@ export class Pool {
     return undefined;
   }
 
-  /** With an idle child, a new one, or the next one that has nothing to do. */
-  private begin(task: Task): Promise<Begun> | Begun {
+  private beginIdle(task: Task): Begun | undefined {
     const idle = this.takeIdle();
-    if (idle) return { child: idle, turn: idle.begin(task) };
+    return idle && { child: idle, turn: idle.begin(task) };
+  }
+
+  /** With a new child, or the next one that has nothing to do. */
+  private beginNext(task: Task): Promise<Begun> {
     const { signal } = task.context;
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {

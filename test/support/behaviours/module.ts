@@ -51,7 +51,18 @@ const ways: Record<string, (context: JobContext<Input>) => unknown> = {
     log.info("hello", { n: 1 });
     return { n: 1 };
   },
+  "talks loosely": ({ progress, log }) => {
+    const circle: unknown[] = [];
+    circle.push(circle, 1n);
+    for (const fraction of [Number.NaN, "half", null, undefined]) progress(fraction as number);
+    progress(0.5, 5 as never, circle as never);
+    for (const message of [5, null, undefined, circle]) log.info(message as never);
+    log.info("fields", 5 as never);
+    log.info("fields", { circle });
+    return { n: 1 };
+  },
   "keeps an artifact": async ({ artifact }) => ({ n: 1, extra: await artifact("notes", { a: [1] }) }),
+  "keeps a text": async ({ artifact }) => ({ n: 1, extra: await artifact("a.txt", "hello") }),
   "remembers steps and effects": async ({ step, effect, job }) => {
     const drawn = await step("draw", () => Math.random());
     const request = { to: "somebody" };

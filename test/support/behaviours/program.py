@@ -44,8 +44,18 @@ def behave(ctx, input):
         ctx.progress(0.5, "half", {"step": 1})
         ctx.log.info("hello", n=1)
         return {"n": 1}
+    if how == "talks loosely":
+        for fraction in (float("nan"), "half", None, 10**400):
+            ctx.progress(fraction)
+        ctx.progress(0.5, 5, {"a": object()})
+        for message in (5, None, object()):
+            ctx.log.info(message)
+        ctx.log.info("fields", a=object(), b=float("nan"))
+        return {"n": 1}
     if how == "keeps an artifact":
         return {"n": 1, "extra": ctx.artifact("notes", {"a": [1]})}
+    if how == "keeps a text":
+        return {"n": 1, "extra": ctx.artifact("a.txt", "hello")}
     if how == "remembers steps and effects":
         drawn = ctx.step("draw", random.random)
         send = lambda key: {"key": key, "attempt": ctx.attempt_no}

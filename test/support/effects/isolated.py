@@ -1,5 +1,7 @@
 import os
 import signal
+import time
+from threading import Event, Thread
 
 from oracle_worker import job, run
 
@@ -8,6 +10,20 @@ from oracle_worker import job, run
 @job("python")
 def act(ctx, input):
     how = input["how"]
+    if how == "leaves a step open":
+        begun = Event()
+        slow = lambda: begun.set() or time.sleep(0.5)
+        Thread(target=ctx.step, args=("slow", slow), daemon=True).start()
+        begun.wait()
+        return "gone"
+    if how == "names an artifact 5":
+        return ctx.artifact(5, "hello")
+    if how == "keeps much":
+        text = 'é😀"\\' * input["times"]
+        size = ctx.artifact("large.txt", text)["size"]
+        kept = ctx.artifact("large.bin", text.encode())["size"]
+        remembered = ctx.step("large", lambda: text)
+        return {"size": size, "bytes": kept, "same": remembered == text}
     drawn = ctx.step("draw", lambda: {"attempt": ctx.attempt_no})
     mail = {"name": "mail", "kind": input.get("kind", "idempotent"), "request": {"to": "ada"}}
     if how == "plans":

@@ -54,3 +54,11 @@ export const strict = defineJob({
     return { fine: true };
   },
 });
+
+/** Asks for more than it may have, outside its heap. */
+export const hoarder = defineJob({
+  ...shape,
+  type: "hoarder",
+  memoryMb: 128,
+  run: () => new ArrayBuffer(2 ** 32).byteLength,
+});

@@ -1,0 +1,51 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type ErrorEnvelope, fromErrorEnvelope, toErrorEnvelope } from "./protocol.js";
+
+/** An error that an attempt left to nobody while it ran. The next attempt gets a process of its own. */
+export function strayEnvelope(thrown: unknown): ErrorEnvelope {
+  const error = toErrorEnvelope(thrown);
+  const message = `The handler left an error uncaught: ${error.message}`;
+  return { ...error, code: "HANDLER_EXITED", message };
+}
+
+/** One inline attempt, as code that it started knows it. */
+interface Owner {
+  fail(error: Error): void;
+  over: boolean;
+}
+
+let owners: AsyncLocalStorage<Owner> | undefined;
+
+/**
+ * From now on an error that an inline handler left uncaught ends its own attempt, if that still runs, and not this
+ * process. For a process that is the worker's own: in a host's process uncaught errors are the host's.
+ */
+export function surviveStrays(tell: { late(thrown: unknown): void; unowned(thrown: unknown): void }): void {
+  const storage = new AsyncLocalStorage<Owner>();
+  owners = storage;
+  // Rejections that nobody handles come here, too.
+  process.on("uncaughtException", (thrown) => {
+    const owner = storage.getStore();
+    if (!owner) tell.unowned(thrown);
+    else if (owner.over) tell.late(thrown);
+    else owner.fail(fromErrorEnvelope(strayEnvelope(thrown)));
+  });
+}
+
+/** Runs an inline handler; as the owner of its strays where they are survived. */
+export function asOwner<T>(work: () => Promise<T>): Promise<T> {
+  return owners === undefined ? work() : own(owners, work);
+}
+
+function own<T>(storage: AsyncLocalStorage<Owner>, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end =
+      <V>(settle: (value: V) => void) =>
+      (value: V) => {
+        owner.over = true;
+        settle(value);
+      };
+    const owner: Owner = { fail: end(reject), over: false };
+    storage.run(owner, work).then(end(resolve), end(reject));
+  });
+}
