@@ -13,11 +13,13 @@ import { useTenants } from "./use-tenants.js";
 
 export function TenantsPage() {
   const may = useMay();
+  const { isPending } = useTenants();
   return (
     <>
       <PageHead title="Tenants" />
       <TenantList />
-      {may("listTokens") && <TokensPanel />}
+      {/* Not before the list above has its height: it would be pushed down. */}
+      {!isPending && may("listTokens") && <TokensPanel />}
     </>
   );
 }
