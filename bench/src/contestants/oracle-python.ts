@@ -12,14 +12,14 @@ const HANDLER = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "pytho
 
 /** Where the trivial job runs. */
 const places = {
-  warm: { concurrency: 500, executable: [PYTHON, HANDLER], warm: 1 },
+  warm: { concurrency: 500, executable: [PYTHON, HANDLER], warm: 2 },
   "one-shot": { concurrency: 4, executable: [PYTHON, HANDLER] },
   inline: { concurrency: 1000, run: ({ input }: { input: unknown }) => ({ ok: true, ...(input as object) }) },
 };
 
 export const oraclePython: Contestant[] = [
-  contestant("warm", "one warm Python process (warm: 1), concurrency 8: the next jobs are claimed meanwhile"),
-  { ...contestant("one-shot", "a Python process per job, two at a time"), jobsShare: 0.05 },
+  contestant("warm", "two warm Python processes (warm: 2), concurrency 500: the next jobs are claimed meanwhile"),
+  { ...contestant("one-shot", "a Python process per job, four at a time"), jobsShare: 0.05 },
   contestant("inline", "the same job as a function in the worker, for comparison: no Python"),
 ];
 
