@@ -44,7 +44,7 @@ describe("the package", () => {
       /^docs\/.+\.(md|png|svg)$/,
       /^python\/\w+\.py$/,
       /^dist\/(?!web\/).+\.(js|d\.ts)$/,
-      /^dist\/web\/.+\.(html|js|css|svg|woff2|png|ico)$/,
+      /^dist\/web\/.+\.(html|js|css|svg|woff2|png|ico)(\.gz)?$/,
     ];
     expect(files.filter((file) => !allowed.some((pattern) => pattern.test(file)))).toEqual([]);
     expect(files.filter((file) => /\.test\.|(^|\/)(test|bench|src)\//.test(file))).toEqual([]);
