@@ -18,7 +18,10 @@ const places = {
 };
 
 export const oraclePython: Contestant[] = [
-  contestant("warm", "two warm Python processes (warm: 2), concurrency 500: the next jobs are claimed meanwhile"),
+  contestant(
+    "warm",
+    "two warm Python processes (warm: 2), concurrency 500: the next jobs are claimed meanwhile",
+  ),
   { ...contestant("one-shot", "a Python process per job, four at a time"), jobsShare: 0.05 },
   contestant("inline", "the same job as a function in the worker, for comparison: no Python"),
 ];
