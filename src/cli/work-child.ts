@@ -61,6 +61,9 @@ async function main(): Promise<void> {
   surviveStrays({
     late: (thrown) => logger.error({ err: thrown }, "an inline handler left an error uncaught after its end"),
     unowned: (thrown) => {
+      // With the supervisor everybody who read our words is gone. Said to nobody, they end nothing: the drain does.
+      if (!process.connected && (thrown as { code?: string }).code === "EPIPE") return;
+      if (!process.connected) process.exit(1);
       logger.error({ err: thrown }, "an error that belongs to no attempt; this process is replaced");
       // What this left undone nobody knows. The supervisor lets the attempts that run here go free of charge.
       askForReplacement();

