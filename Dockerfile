@@ -26,10 +26,10 @@ COPY --from=build /app/dist dist
 COPY package.json LICENSE ./
 COPY db db
 COPY python python
-# A settings file and handlers' relative paths are looked for in /work; /data is for artifacts.
+# A settings file and handlers' relative paths are looked for in /srv; /data is for artifacts.
 RUN ln -s /app/dist/cli/main.js /usr/local/bin/oracle-worker \
-  && mkdir -p /work /data && chown 10001:10001 /work /data
-WORKDIR /work
+  && mkdir -p /data && chown 10001:10001 /srv /data
+WORKDIR /srv
 ENV NODE_ENV=production HEALTH_PORT=9464 ARTIFACTS=file:/data/artifacts
 USER 10001:10001
 EXPOSE 9464 8080
