@@ -246,11 +246,7 @@ export class Oracle {
   /** Waits for the end of a job, whatever it is; undefined when the time is up. */
   async wait(jobId: string, options: { timeoutSeconds?: number } = {}): Promise<Job | undefined> {
     const { timeoutSeconds = 3600 } = options;
-    if (typeof timeoutSeconds !== "number" || !(timeoutSeconds >= 0)) {
-      const message = `timeoutSeconds is ${String(timeoutSeconds)}; it must be a number of seconds, 0 or more.`;
-      throw new OracleError("INVALID_ARGUMENT", message, { field: "timeoutSeconds" });
-    }
-    return this.waiter.finished(checkJobId(jobId), timeoutSeconds * 1000);
+    return this.waiter.finished(checkJobId(jobId), timeoutSeconds);
   }
 
   /** Tries to win the lease of one job by its id; a loss says why. The winner must renew and settle it. */

@@ -1,4 +1,4 @@
-import type { Artifact, Attempt, Job, LogLine } from "../core/job.js";
+import type { Attempt, Job, LogLine } from "../core/job.js";
 
 /** A job as machines read it: the names of the tables and of the HTTP API, times in ISO 8601. */
 export function jobJson(job: Job) {
@@ -56,17 +56,4 @@ export function attemptJson(attempt: Attempt) {
 
 export function logJson({ attemptNo, seq, at, level, message, fields }: LogLine) {
   return { attempt_no: attemptNo, seq, at, level, message, fields };
-}
-
-export function artifactJson(artifact: Artifact) {
-  return {
-    artifact_id: artifact.artifactId,
-    attempt_no: artifact.attemptNo,
-    name: artifact.name,
-    type: artifact.type,
-    media_type: artifact.mediaType,
-    sha256: artifact.sha256,
-    size: artifact.size,
-    created_at: artifact.createdAt,
-  };
 }

@@ -7,10 +7,10 @@ import { StringDecoder } from "node:string_decoder";
 import { OracleError } from "../core/errors.js";
 import { safeFileName } from "../core/file-name.js";
 import type { Artifact } from "../core/job.js";
+import { artifactJson } from "../http/to-json.js";
 import type { OpenedArtifact } from "../open-artifact.js";
 import { checkJobId, requireJob } from "../store/read.js";
 import type { Call } from "./command.js";
-import { artifactJson } from "./job-json.js";
 import { printable, terminalText } from "./style.js";
 
 export async function artifactCommand(

@@ -1,9 +1,10 @@
 import { JobPreconditionError } from "../core/errors.js";
 import type { JobState } from "../core/states.js";
+import { artifactJson } from "../http/to-json.js";
 import { checkJobId, requireJob } from "../store/read.js";
 import type { Call } from "./command.js";
 import { effectJson, stepJson } from "./effect-text.js";
-import { artifactJson, attemptJson, jobJson, logJson } from "./job-json.js";
+import { attemptJson, jobJson, logJson } from "./job-json.js";
 import { jobBlock, jobTable } from "./job-text.js";
 import { artifactTable, logTable } from "./report-text.js";
 import { prettyJson, titled } from "./style.js";

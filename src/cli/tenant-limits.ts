@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { OracleError } from "../core/errors.js";
 import type { Rate, Tenant, TenantLimits } from "../core/tenant.js";
+import { accountJson } from "../http/to-json.js";
 import { checkTenantId } from "../store/database.js";
 import { action, type Call, examples } from "./command.js";
 import { wrongValue } from "./errors.js";
@@ -128,15 +129,7 @@ function tenantJson(tenant: Tenant) {
   return {
     ...limitsJson(tenant.tenantId, tenant),
     created_at: tenant.createdAt,
-    waiting: tenant.waiting,
-    running: tenant.running,
-    jobs: tenant.jobs,
-    succeeded: tenant.succeeded,
-    attempts: tenant.attempts,
-    run_seconds: tenant.runSeconds,
-    tokens: tenant.tokens,
-    cost: tenant.cost,
-    bytes: tenant.bytes,
+    ...accountJson(tenant),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Effect, Step } from "../core/effect.js";
 import type { Artifact, Attempt, Job, LogLine, Progress, Result } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
+import type { Tenant } from "../core/tenant.js";
 import type {
   ArtifactJson,
   AttemptJson,
@@ -88,6 +89,21 @@ export function artifactJson(artifact: Artifact): ArtifactJson {
     sha256: artifact.sha256,
     size: artifact.size,
     created_at: iso(artifact.createdAt),
+  };
+}
+
+/** What a tenant has waiting and running, and what it has used. */
+export function accountJson(tenant: Tenant) {
+  return {
+    waiting: tenant.waiting,
+    running: tenant.running,
+    jobs: tenant.jobs,
+    succeeded: tenant.succeeded,
+    attempts: tenant.attempts,
+    run_seconds: tenant.runSeconds,
+    tokens: tenant.tokens,
+    cost: tenant.cost,
+    bytes: tenant.bytes,
   };
 }
 

@@ -1,3 +1,4 @@
+import { OracleError } from "../core/errors.js";
 import type { Job } from "../core/job.js";
 import { isFinished } from "../core/states.js";
 import type { Database } from "./database.js";
@@ -27,9 +28,13 @@ export class Waiter {
   constructor(private readonly db: Database) {}
 
   /** The finished job, or undefined when the time is up. */
-  finished(jobId: string, withinMs: number): Promise<Job | undefined> {
+  finished(jobId: string, timeoutSeconds: number): Promise<Job | undefined> {
+    if (typeof timeoutSeconds !== "number" || !(timeoutSeconds >= 0)) {
+      const message = `timeoutSeconds is ${String(timeoutSeconds)}; it must be a number of seconds, 0 or more.`;
+      throw new OracleError("INVALID_ARGUMENT", message, { field: "timeoutSeconds" });
+    }
     return new Promise((resolve, reject) => {
-      const watch = { endsAt: performance.now() + withinMs, resolve, reject };
+      const watch = { endsAt: performance.now() + timeoutSeconds * 1000, resolve, reject };
       this.watches.set(jobId, [...(this.watches.get(jobId) ?? []), watch]);
       this.delayMs = FIRST_LOOK_MS;
       clearTimeout(this.timer);

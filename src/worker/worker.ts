@@ -3,13 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "../core/dispatch.js";
 import { OracleError } from "../core/errors.js";
 import type { Registry } from "../handlers/registry.js";
-import type { HandlerVersions } from "../store/claim.js";
-import { findCancelRequests } from "../store/control.js";
 import type { Database } from "../store/database.js";
 import { Listener } from "../store/listen.js";
-import { promote } from "../store/promote.js";
 import { checkJobId } from "../store/read.js";
-import { reclaim } from "../store/reclaim.js";
 import { Acquirer } from "./acquirer.js";
 import type { ActivityRecorder } from "./activity.js";
 import { Claimer } from "./claimer.js";
@@ -17,18 +13,13 @@ import { Dispatch } from "./dispatch.js";
 import { DrainWaiters } from "./drain-waiters.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
 import { Pruner, type RetentionPolicy } from "./pruner.js";
+import { type RoundOptions, Rounds } from "./rounds.js";
 import { Settler } from "./settler.js";
-import { type SlotOptions, Slots, STOP_GRACE_MS } from "./slots.js";
+import { Slots, STOP_GRACE_MS } from "./slots.js";
 import { Troubles } from "./troubles.js";
 import { judgeUnknownType } from "./unknown-type.js";
 
-export interface WorkerOptions extends SlotOptions {
-  queues: string[];
-  /** Only this tenant's jobs; left out, everybody's. */
-  tenant?: string | undefined;
-  leaseSeconds: number;
-  versions: HandlerVersions;
-  pollMs: number;
+export interface WorkerOptions extends RoundOptions {
   graceMs: number;
   keeper: KeeperData;
   /** Counts what `emit` tells; has a last word before the connections close. */
@@ -39,7 +30,6 @@ export interface WorkerOptions extends SlotOptions {
 }
 
 const WATCH_MS = 250;
-const SOON_MS = 21;
 
 /**
  * Takes jobs for its slots: at a wake-up, when a slot is free, and by polling, which alone would be enough.
@@ -51,18 +41,14 @@ export class Worker {
   private readonly acquirer: Acquirer;
   private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
+  private readonly rounds: Rounds;
   private readonly pruner: Pruner;
   private readonly keeper: LeaseKeeper;
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
-  private tickTimer: NodeJS.Timeout | undefined;
   private watchTimer: NodeJS.Timeout | undefined;
   private search: Promise<void> | undefined;
   private fillAgain = false;
-  private ticking = false;
-  private tickAgain = false;
-  /** The next tick may bring jobs at once: a slot to hand on, timers that are due. */
-  private dueSoon = false;
   /** The last claim found nothing. */
   private dry = false;
   private stopping: Promise<void> | undefined;
@@ -85,6 +71,7 @@ export class Worker {
       onSlotFreed: () => this.onSlotFreed(),
       onUnknownType: (lease) => judgeUnknownType(db, lease),
     });
+    this.rounds = new Rounds(db, options, this.slots, this.troubles, (opened) => this.onRound(opened));
     this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
     this.dispatch =
       options.dispatcher &&
@@ -114,14 +101,14 @@ export class Worker {
       this.slots.watch();
     }, WATCH_MS);
     emit({ event: "worker.started", workerId, queues, concurrency, jobTypes: this.registry.types() });
-    void this.tick();
+    void this.rounds.make();
     this.pruner.start();
   }
 
   /** Resolves when nothing is ready in the queues and nothing of this worker is under way. */
   drained(): Promise<void> {
     const drained = this.drainWaiters.wait();
-    void this.tick();
+    void this.rounds.make();
     return drained;
   }
 
@@ -160,8 +147,8 @@ export class Worker {
   }
 
   private onMessage(payload: string): void {
-    if (payload === "sweep") void this.tick();
-    else if (payload === "cancel") void this.stopCancelled();
+    if (payload === "sweep") void this.rounds.make();
+    else if (payload === "cancel") void this.rounds.stopCancelled();
     else if (this.queueHashes.has(payload)) {
       void this.dispatch?.relay();
       if (!this.dispatch?.flows) this.wake();
@@ -180,10 +167,10 @@ export class Worker {
     else this.fill();
   }
 
-  /** Another job may start for it, perhaps one that is parked: the tick hands the slot on. */
+  /** Another job may start for it, perhaps one that is parked: a round hands the slot on. */
   private onSlotFreed(): void {
     this.dry = false;
-    void this.tick();
+    void this.rounds.make();
   }
 
   private onKeeperReport(report: KeeperReport): void {
@@ -227,46 +214,9 @@ export class Worker {
     this.slots.stopAll("lease-lost");
   }
 
-  /** What time brings: due timers, leases that ran out, cancels whose notice was lost. */
-  private async tick(): Promise<void> {
-    if (this.ticking) {
-      this.tickAgain = true;
-      return;
-    }
-    this.ticking = true;
-    clearTimeout(this.tickTimer);
-    let nextMs = this.options.pollMs;
-    let opened = false;
-    await this.troubles.guard("poll", async () => {
-      const { more, nextInSeconds, ...promoted } = await promote(this.db);
-      opened = promoted.opened;
-      nextMs = more ? 0 : Math.min(nextMs, Math.max(1, (nextInSeconds ?? Number.POSITIVE_INFINITY) * 1000));
-      await this.sweep();
-    });
-    await this.stopCancelled();
-    this.ticking = false;
-    if (this.stopping) return;
-    if (this.tickAgain) nextMs = 0;
-    this.tickAgain = false;
-    this.dueSoon = nextMs < Math.min(SOON_MS, this.options.pollMs);
-    this.tickTimer = setTimeout(() => void this.tick(), nextMs);
+  private onRound(opened: boolean): void {
     void this.dispatch?.relay();
     if (!this.dispatch?.suffices || this.drainWaiters.any || opened) this.wake();
-  }
-
-  private async sweep(): Promise<void> {
-    const { workerId, emit } = this.options;
-    const reclaimed = await reclaim(this.db, { ...this.options, limit: this.slots.free });
-    for (const job of reclaimed.ended) emit({ event: "job.ended", workerId, ...job });
-    this.slots.admit(reclaimed);
-  }
-
-  private async stopCancelled(): Promise<void> {
-    const jobIds = this.slots.runningJobIds;
-    if (jobIds.length === 0) return;
-    await this.troubles.guard("cancel", async () => {
-      for (const attemptId of await findCancelRequests(this.db, jobIds)) this.slots.stop(attemptId, "cancel");
-    });
   }
 
   /** One search at a time; a call during one leads to another. */
@@ -309,7 +259,7 @@ export class Worker {
     const { workerId, emit, graceMs } = this.options;
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
-    clearTimeout(this.tickTimer);
+    this.rounds.stop();
     await Promise.all([this.dispatch?.stop(), this.pruner.stop()]);
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
@@ -325,12 +275,12 @@ export class Worker {
 
   private async untilQuiet(withinMs: number): Promise<void> {
     const endsAt = performance.now() + withinMs;
-    while (!(this.slots.quiet && !this.search && !this.ticking) && performance.now() < endsAt)
+    while (!(this.slots.quiet && !this.search && !this.rounds.underWay) && performance.now() < endsAt)
       await sleep(10);
   }
 
   private checkDrained(): void {
-    if (!this.dry || this.search || this.ticking || this.dueSoon) return;
+    if (!this.dry || this.search || this.rounds.underWay || this.rounds.dueSoon) return;
     if (!this.slots.quiet || this.troubles.any) return;
     this.drainWaiters.drained();
   }

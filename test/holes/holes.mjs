@@ -167,7 +167,7 @@ export const holes = [
     undo: [
       {
         within: ["src/worker"],
-        find: "setTimeout(() => void this.tick(), nextMs)",
+        find: "setTimeout(() => void this.make(), nextMs)",
         replace: "undefined",
       },
     ],

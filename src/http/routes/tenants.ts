@@ -2,7 +2,7 @@ import { OracleError } from "../../core/errors.js";
 import type { Tenant, TenantLimits } from "../../core/tenant.js";
 import { setTenant, tenants } from "../../store/tenants.js";
 import type { Call, Handlers, Services } from "../call.js";
-import { isoOrNull } from "../to-json.js";
+import { accountJson, isoOrNull } from "../to-json.js";
 import type { TenantJson } from "../types.js";
 
 type Tenants = "listTenants" | "addTenant" | "changeTenant";
@@ -56,14 +56,6 @@ function tenantJson(tenant: Tenant): TenantJson {
     start_rate: tenant.startRate,
     enqueue_rate: tenant.enqueueRate,
     retention_seconds: tenant.retentionSeconds,
-    waiting: tenant.waiting,
-    running: tenant.running,
-    jobs: tenant.jobs,
-    succeeded: tenant.succeeded,
-    attempts: tenant.attempts,
-    run_seconds: tenant.runSeconds,
-    tokens: tenant.tokens,
-    cost: tenant.cost,
-    bytes: tenant.bytes,
+    ...accountJson(tenant),
   };
 }
