@@ -1,6 +1,6 @@
 -- What the database itself refuses and does, whoever is writing: the application, or a person with psql.
--- Legality tests stand in WHEN clauses, so a legal change calls no function; and they are AFTER triggers, because
--- a BEFORE UPDATE trigger makes Postgres lock every row once more, with a WAL record of its own.
+-- WHEN clauses keep the ordinary way of a job from calling any function; and they are AFTER triggers, because a
+-- BEFORE UPDATE trigger makes Postgres lock every row once more, with a WAL record of its own.
 
 CREATE FUNCTION {schema}.refuse() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -13,36 +13,56 @@ $$;
 -- The state graph. An attempt may only extend a lease that has not run out, a new attempt may only replace
 -- one whose lease has, and what is finished stays as it is but for an operator's retry. Only the functions of
 -- 005 start and complete a job: they write the attempt or the result in the same statement.
+CREATE FUNCTION {schema}.jobs_legal_change() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  legal boolean;
+BEGIN
+  legal := CASE OLD.state
+    WHEN 'RUNNING' THEN
+      CASE
+        WHEN NEW.state <> 'RUNNING' THEN NEW.current_attempt_id = OLD.current_attempt_id
+          AND NEW.attempt_count = OLD.attempt_count AND NEW.interruptions >= OLD.interruptions
+          AND (NEW.state <> 'SUCCEEDED' OR current_user = '{role}_owner')
+        WHEN NEW.current_attempt_id = OLD.current_attempt_id THEN NEW.attempt_count = OLD.attempt_count
+          AND (OLD.lease_expires_at > clock_timestamp() OR NEW.lease_expires_at <= OLD.lease_expires_at)
+        ELSE NEW.attempt_count = OLD.attempt_count + 1 AND OLD.lease_expires_at <= clock_timestamp()
+          AND OLD.cancel_requested_at IS NULL AND current_user = '{role}_owner'
+      END
+    WHEN 'PENDING' THEN
+      CASE NEW.state
+        WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
+          AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
+        ELSE NEW.state IN ('PENDING', 'CANCELLED', 'FAILED_TERMINAL') AND NEW.attempt_count = OLD.attempt_count
+      END
+    WHEN 'FAILED_RETRYABLE' THEN
+      CASE NEW.state
+        WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
+          AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
+        ELSE NEW.state IN ('FAILED_RETRYABLE', 'CANCELLED', 'FAILED_TERMINAL')
+          AND NEW.attempt_count = OLD.attempt_count
+      END
+    WHEN 'SUCCEEDED' THEN false
+    ELSE NEW.state = 'PENDING' AND NEW.attempt_count = OLD.attempt_count
+      AND NEW.max_attempts > NEW.attempt_count - NEW.interruptions
+  END;
+  IF NOT legal THEN
+    RAISE EXCEPTION 'jobs.update refused: the state graph does not allow this change'
+      USING ERRCODE = 'integrity_constraint_violation';
+  END IF;
+  RETURN NULL;
+END
+$$;
+
+-- Everybody is tested, and every end of the graph; only where the owner's functions start or complete what was not
+-- finished is their own WHERE clause the test. Postgres reads a WHEN clause anew with every statement, so it is
+-- kept short: the whole graph in it took 80 to 100 µs of each claim and each settlement.
 CREATE TRIGGER jobs_legal_change AFTER UPDATE ON {schema}.jobs
-FOR EACH ROW WHEN (NOT CASE OLD.state
-  WHEN 'RUNNING' THEN
-    CASE
-      WHEN NEW.state <> 'RUNNING' THEN NEW.current_attempt_id = OLD.current_attempt_id
-        AND NEW.attempt_count = OLD.attempt_count AND NEW.interruptions >= OLD.interruptions
-        AND (NEW.state <> 'SUCCEEDED' OR current_user = '{role}_owner')
-      WHEN NEW.current_attempt_id = OLD.current_attempt_id THEN NEW.attempt_count = OLD.attempt_count
-        AND (OLD.lease_expires_at > clock_timestamp() OR NEW.lease_expires_at <= OLD.lease_expires_at)
-      ELSE NEW.attempt_count = OLD.attempt_count + 1 AND OLD.lease_expires_at <= clock_timestamp()
-        AND OLD.cancel_requested_at IS NULL AND current_user = '{role}_owner'
-    END
-  WHEN 'PENDING' THEN
-    CASE NEW.state
-      WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
-        AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
-      ELSE NEW.state IN ('PENDING', 'CANCELLED', 'FAILED_TERMINAL') AND NEW.attempt_count = OLD.attempt_count
-    END
-  WHEN 'FAILED_RETRYABLE' THEN
-    CASE NEW.state
-      WHEN 'RUNNING' THEN NEW.attempt_count = OLD.attempt_count + 1 AND OLD.hold_reason IS NULL
-        AND NEW.current_attempt_id IS DISTINCT FROM OLD.current_attempt_id AND current_user = '{role}_owner'
-      ELSE NEW.state IN ('FAILED_RETRYABLE', 'CANCELLED', 'FAILED_TERMINAL')
-        AND NEW.attempt_count = OLD.attempt_count
-    END
-  WHEN 'SUCCEEDED' THEN false
-  ELSE NEW.state = 'PENDING' AND NEW.attempt_count = OLD.attempt_count
-    AND NEW.max_attempts > NEW.attempt_count - NEW.interruptions
-END)
-EXECUTE FUNCTION {schema}.refuse('the state graph does not allow this change');
+FOR EACH ROW WHEN (
+  current_user <> '{role}_owner'
+  OR NEW.state <> ALL ('{RUNNING, SUCCEEDED}'::{schema}.oracle_job_state[])
+  OR OLD.state = ANY ('{SUCCEEDED, FAILED_TERMINAL, CANCELLED}'::{schema}.oracle_job_state[]))
+EXECUTE FUNCTION {schema}.jobs_legal_change();
 
 CREATE TRIGGER attempts_closed AFTER UPDATE ON {schema}.attempts
 FOR EACH ROW WHEN (OLD.status <> 'RUNNING' AND NOT (OLD.status = 'LEASE_EXPIRED' AND NEW.status = 'SUPERSEDED'))

@@ -47,6 +47,7 @@ const pinnedPlans = [
   "enable_seqscan=off",
   "enable_hashjoin=off",
   "enable_mergejoin=off",
+  "enable_sort=off",
   "plan_cache_mode=force_generic_plan",
 ];
 

@@ -26,7 +26,7 @@ const recordCommits = statement<unknown>(
 
 /** Back to the login and to a planner that chooses freely: the statements are about the application's own tables. */
 const asLogin = `SET LOCAL ROLE NONE; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on;
-  SET LOCAL enable_mergejoin = on; SET LOCAL plan_cache_mode = auto; SET LOCAL statement_timeout = '20s'`;
+  SET LOCAL enable_mergejoin = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = auto; SET LOCAL statement_timeout = '20s'`;
 
 class NotOurs extends Error {}
 

@@ -1,9 +1,10 @@
 import { connect } from "oracle-worker";
 import { describe, expect, it } from "vitest";
-import { echo } from "./support/jobs.js";
-import { until, useTestDatabase } from "./support/oracle.js";
+import { echo } from "../support/jobs.js";
+import { until, useTestDatabase } from "../support/oracle.js";
 
-// What a job costs the database, counted and not timed: a change that makes every job dearer shows here.
+// What a job costs the database, counted and not timed: a change that makes every job dearer shows here. Apart from the
+// suites that share their server: the bytes of its log are everybody's.
 
 const db = useTestDatabase();
 const JOBS = 4000;
