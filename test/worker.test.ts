@@ -6,10 +6,9 @@ import { z } from "zod";
 import type { WorkerEvent } from "../dist/core/events.js";
 import type { Lease } from "../dist/core/job.js";
 import { promote } from "../dist/store/promote.js";
-import { reclaim } from "../dist/store/reclaim.js";
 import { settle } from "../dist/store/settle.js";
 import { echo, flaky, nap } from "./support/jobs.js";
-import { claimFrom, expireLease, workerDatabase } from "./support/leases.js";
+import { claimFrom, workerDatabase } from "./support/leases.js";
 import { until, useTestDatabase } from "./support/oracle.js";
 
 const db = useTestDatabase();
@@ -400,22 +399,14 @@ describe("trouble", () => {
     });
     const job = await db.oracle.enqueue(nap, { ms: 60_000 }, { queue });
     await until("it to run", async () => (await job.state()) === "RUNNING");
-    const store = workerDatabase(db);
-    const thief = until("the theft", async () => {
-      await expireLease(db, job.id);
-      const { leases } = await reclaim(store, {
-        workerId: "thief",
-        queues: [queue],
-        leaseSeconds: 60,
-        versions: {},
-        limit: 1,
-      });
-      return leases.length === 1;
-    });
-    await thief;
+    // In one transaction: between its parts the worker would renew the lease, or take the job over itself.
+    await db.sql(`BEGIN;
+      UPDATE oracle.jobs SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE job_id = '${job.id}';
+      UPDATE oracle.claims SET expires_at = clock_timestamp() - interval '1 ms' WHERE '${job.id}' = ANY (job_ids);
+      SELECT FROM oracle.reclaim_jobs(ARRAY['${queue}'], NULL, 'thief', 1, 60, gen_random_uuid(), '{}');
+      COMMIT`);
     await until("the loss", async () => events.some(({ event }) => event === "lease.lost"));
     await until("the evidence", async () => (await attemptsOf(job.id))[0] === "SUPERSEDED LEASE_EXPIRED");
-    await store.close();
   });
 
   it("a database connection lost while settling costs nothing, and the worker still drains", async () => {
