@@ -100,9 +100,12 @@ $$;
 
 -- One coalesced wake-up per queue and transaction. The payload is a hash: any login may LISTEN.
 CREATE FUNCTION {schema}.wake(queue text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pg_notify('{schema}_wake', left(md5(queue), 8))
-  WHERE current_setting('{schema}.notify', true) IS DISTINCT FROM 'off'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF current_setting('{schema}.notify', true) IS DISTINCT FROM 'off' THEN
+    PERFORM pg_notify('{schema}_wake', left(md5(queue), 8));
+  END IF;
+END
 $$;
 
 -- Whoever changes a job, also by hand, cannot lose it: one that waits again (retry, release, new priority, hold

@@ -4,10 +4,13 @@
 -- whatever the tables hold and whatever pooler is in between (docs/decisions/0004-pinned-plans.md).
 
 -- Whether the caller has the rights of a role. Asked inside functions that run as the owner: SECURITY DEFINER
--- changes current_user, but neither the role that was set nor the login.
+-- changes current_user, but neither the role that was set nor the login. In PL/pgSQL, like all that every statement
+-- asks: a function in SQL that is not inlined is planned anew with each.
 CREATE FUNCTION {schema}.caller_has(role name) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
-  SELECT pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), role, 'USAGE')
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), role, 'USAGE');
+END
 $$;
 
 -- The tenant whose rows the caller may see; NULL matches nothing. The server names one in a setting, for one
@@ -79,18 +82,23 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE
-  -- The caller announces its jobs itself; the outbox speaks up only if that did not happen.
-  publish_in constant interval := CASE WHEN p_announcing THEN interval '2 seconds' ELSE interval '0' END;
+  -- Both are rare, and a look-up for each job would be dear.
+  aged constant boolean := EXISTS (
+    SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.ageing_seconds IS NOT NULL);
   announces constant boolean := EXISTS (
     SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
   with_quota text[];
+  new_ids uuid[];
+  later_ids uuid[];
+  limited_ids uuid[];
+  counted_tenants text[];
+  woken_queues text[];
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
   IF p_replays_of IS NOT NULL THEN
     PERFORM {schema}.check_replays(p_tenants, p_replays_of);
   END IF;
   with_quota := {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
-  RETURN QUERY
   WITH inserted AS (
     INSERT INTO {schema}.jobs (
       job_id, tenant_id, queue_name, job_type, idempotency_key, spec_hash, active_spec_hash, priority,
@@ -120,30 +128,42 @@ BEGIN
     INSERT INTO {schema}.ready_jobs (
       queue_name, tenant_id, rank, ready_at, job_id, pin, concurrency_key, concurrency_limit)
     SELECT i.queue_name, i.tenant_id,
-      CASE WHEN q.ageing_seconds IS NULL THEN -i.priority ELSE 0 END,
-      CASE WHEN q.ageing_seconds IS NULL THEN i.run_after
-        ELSE i.run_after - make_interval(secs => i.priority * q.ageing_seconds) END,
+      CASE WHEN order_of.ageing IS NULL THEN -i.priority ELSE 0 END,
+      CASE WHEN order_of.ageing IS NULL THEN i.run_after
+        ELSE i.run_after - make_interval(secs => i.priority * order_of.ageing) END,
       i.job_id, i.pin, i.concurrency_key, i.concurrency_limit
-    FROM inserted i LEFT JOIN {schema}.queues q ON q.queue_name = i.queue_name
+    FROM inserted i CROSS JOIN LATERAL (
+      SELECT CASE WHEN aged THEN (
+        SELECT q.ageing_seconds FROM {schema}.queues q WHERE q.queue_name = i.queue_name) END AS ageing
+    ) order_of
     WHERE i.due
-  ), timed AS (
-    INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
-    SELECT i.run_after, i.job_id, 'run', i.tenant_id FROM inserted i WHERE NOT i.due
-    UNION ALL
-    SELECT i.deadline, i.job_id, 'deadline', i.tenant_id FROM inserted i WHERE i.deadline IS NOT NULL
-  ), outboxed AS (
-    INSERT INTO {schema}.outbox (publish_at, job_id)
-    SELECT clock_timestamp() + publish_in, i.job_id
-    FROM inserted i JOIN {schema}.queues q ON q.queue_name = i.queue_name AND q.announced
-    WHERE announces
-  ), counted AS (
-    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
-    SELECT i.tenant_id, pg_backend_pid(), count(*) FROM inserted i WHERE i.counted GROUP BY i.tenant_id
-    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs
-  ), woken AS MATERIALIZED (
-    SELECT {schema}.wake(w.queue_name) FROM (SELECT DISTINCT i.queue_name FROM inserted i WHERE i.due) w
   )
-  SELECT i.job_id FROM inserted i WHERE (SELECT count(*) FROM woken) >= 0;
+  SELECT array_agg(i.job_id), array_agg(i.job_id) FILTER (WHERE NOT i.due),
+    array_agg(i.job_id) FILTER (WHERE i.deadline IS NOT NULL),
+    array_agg(i.tenant_id) FILTER (WHERE i.counted), array_agg(DISTINCT i.queue_name) FILTER (WHERE i.due)
+  INTO new_ids, later_ids, limited_ids, counted_tenants, woken_queues
+  FROM inserted i;
+  -- What most submissions do not need stands apart: Postgres prepares every part of a statement, used or not.
+  IF later_ids IS NOT NULL OR limited_ids IS NOT NULL THEN
+    INSERT INTO {schema}.timers (due_at, job_id, kind, tenant_id)
+    SELECT j.run_after, j.job_id, 'run', j.tenant_id FROM {schema}.jobs j WHERE j.job_id = ANY (later_ids)
+    UNION ALL
+    SELECT j.deadline, j.job_id, 'deadline', j.tenant_id FROM {schema}.jobs j WHERE j.job_id = ANY (limited_ids);
+  END IF;
+  IF announces THEN
+    -- The caller announces its jobs itself; the outbox speaks up only if that did not happen.
+    INSERT INTO {schema}.outbox (publish_at, job_id)
+    SELECT clock_timestamp() + CASE WHEN p_announcing THEN interval '2 seconds' ELSE interval '0' END, j.job_id
+    FROM {schema}.jobs j JOIN {schema}.queues q ON q.queue_name = j.queue_name AND q.announced
+    WHERE j.job_id = ANY (new_ids);
+  END IF;
+  IF counted_tenants IS NOT NULL THEN
+    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+    SELECT c.tenant_id, pg_backend_pid(), count(*) FROM unnest(counted_tenants) AS c(tenant_id) GROUP BY c.tenant_id
+    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
+  END IF;
+  PERFORM {schema}.wake(w.queue_name) FROM unnest(woken_queues) AS w(queue_name);
+  RETURN QUERY SELECT unnest(new_ids);
 END
 $$;
 
@@ -176,8 +196,10 @@ CREATE TYPE {schema}.lease AS (
 
 -- What a worker has, as ready_jobs.pin spells it: type@version.
 CREATE FUNCTION {schema}.pins_of(versions jsonb) RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(array_agg(v.key || '@' || v.value), '{}') FROM jsonb_each_text(versions) v
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN ARRAY(SELECT v.key || '@' || v.value FROM jsonb_each_text(versions) v);
+END
 $$;
 
 -- Takes jobs from the heads of the given slices.
@@ -263,8 +285,8 @@ BEGIN
        AND j.run_after <= clock_timestamp() AND (j.deadline IS NULL OR j.deadline > clock_timestamp())
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
-         extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
-         extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
+         date_part('epoch', j.run_after) AS ready_since, j.timeout_seconds, j.deadline,
+         date_part('epoch', j.deadline - clock_timestamp()) AS deadline_in_seconds, j.handler_version,
          j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), opened AS (
      INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
@@ -342,8 +364,8 @@ BEGIN
        )
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
-         extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
-         extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
+         date_part('epoch', j.run_after) AS ready_since, j.timeout_seconds, j.deadline,
+         date_part('epoch', j.deadline - clock_timestamp()) AS deadline_in_seconds, j.handler_version,
          j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), consumed AS (
      DELETE FROM {schema}.ready_jobs WHERE ctid = ANY (ARRAY(
@@ -464,8 +486,8 @@ BEGIN
      WHERE j.job_id = c.job_id
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
-         extract(epoch FROM j.run_after)::float8 AS ready_since, j.timeout_seconds, j.deadline,
-         extract(epoch FROM j.deadline - clock_timestamp())::float8 AS deadline_in_seconds, j.handler_version,
+         date_part('epoch', j.run_after) AS ready_since, j.timeout_seconds, j.deadline,
+         date_part('epoch', j.deadline - clock_timestamp()) AS deadline_in_seconds, j.handler_version,
          j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
    ), opened AS (
      INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
@@ -504,7 +526,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     || coalesce({schema}.canonical_json(model_metadata), '-') || E'\n' || content_hash || E'\n' || records, 'UTF8')), 'hex')
 $$;
 
--- Completes jobs and returns the attempts that did. The fence comes first: what does not match job, attempt and
+-- Completes jobs and returns the attempts that could not. The fence comes first: what does not match job, attempt and
 -- RUNNING is not in `won`, and only what is in `won` gets a result and a closed attempt. Nor is a job that has an
 -- effect open or in doubt: it has not succeeded. p_recorded says for which jobs there may be steps, effects or
 -- artifacts; the others need no look.
@@ -545,6 +567,8 @@ BEGIN
    ), done_hints AS (
      DELETE FROM {schema}.claims WHERE claim_id = ANY (p_finished_claims)
    )
-   SELECT attempt_id FROM won;
+   SELECT o.attempt_id FROM unnest(p_attempt_ids) AS o(attempt_id)
+   WHERE (SELECT count(*) FROM won) < cardinality(p_attempt_ids)
+     AND o.attempt_id <> ALL (ARRAY(SELECT attempt_id FROM won));
 END
 $$;

@@ -1,4 +1,5 @@
 import type { Lease, Outcome, Success } from "../core/job.js";
+import { plainArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** An attempt and how it ended. */
@@ -13,7 +14,7 @@ const settleAll = statement<{ attempt_id: string }>(
   `SELECT attempt_id FROM {schema}.settle_succeeded($1, $2, $3, $4, $5, $6, $7) AS attempt_id`,
 );
 
-/** Completes jobs; returns the attempts that did. */
+/** Completes jobs; returns the attempts that could not, because they had lost their job or left an effect open. */
 export async function settleSucceeded(
   db: Database,
   settlements: (Settlement & { outcome: Success })[],
@@ -21,12 +22,12 @@ export async function settleSucceeded(
   client?: SqlClient,
 ): Promise<string[]> {
   const values = [
-    settlements.map(({ lease }) => lease.jobId),
-    settlements.map(({ lease }) => lease.attemptId),
+    plainArray(settlements.map(({ lease }) => lease.jobId)),
+    plainArray(settlements.map(({ lease }) => lease.attemptId)),
     settlements.map(({ outcome }) => outcome.resultText),
     settlements.map(({ outcome }) => outcome.contentHash),
     settlements.map(({ outcome }) => outcome.handlerVersion ?? null),
-    settlements.map(({ outcome }) => outcome.recorded ?? false),
+    plainArray(settlements.map(({ outcome }) => outcome.recorded ?? false)),
     finishedClaims,
   ];
   return (await db.query(settleAll, values, client)).map((row) => row.attempt_id);

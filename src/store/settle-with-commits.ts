@@ -26,7 +26,8 @@ const recordCommits = statement<unknown>(
 
 /** Back to the login and to a planner that chooses freely: the statements are about the application's own tables. */
 const asLogin = `SET LOCAL ROLE NONE; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on;
-  SET LOCAL enable_mergejoin = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = auto; SET LOCAL statement_timeout = '20s'`;
+  SET LOCAL enable_mergejoin = on; SET LOCAL enable_sort = on; SET LOCAL plan_cache_mode = auto;
+  SET LOCAL statement_timeout = '20s'`;
 
 class NotOurs extends Error {}
 
@@ -87,7 +88,7 @@ async function writeAll(
     ],
     client,
   );
-  if ((await settleSucceeded(db, [settlement], [], client)).length === 0) throw new NotOurs();
+  if ((await settleSucceeded(db, [settlement], [], client)).length > 0) throw new NotOurs();
 }
 
 /** Took too long, waited too long for a lock, or is wrong; not: the database is away, or two transactions collided. */

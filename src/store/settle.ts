@@ -72,7 +72,8 @@ export async function settle(
   const succeeded = settlements.filter(isSuccess);
   const plain = succeeded.filter((settlement) => !hasCommits(settlement));
   if (plain.length > 0) {
-    for (const attemptId of await settleSucceeded(db, plain, finishedClaims)) won.set(attemptId, "SUCCEEDED");
+    const lost = new Set(await settleSucceeded(db, plain, finishedClaims));
+    for (const { lease } of plain) if (!lost.has(lease.attemptId)) won.set(lease.attemptId, "SUCCEEDED");
   }
   const refused = succeeded.filter(({ lease }) => !won.has(lease.attemptId));
   const others = [

@@ -143,6 +143,12 @@ export class Claimer {
     // One look that took long, because the machine was busy, says little.
     this.lookCost = Math.min(this.lookedAt - startedAt, Math.max(1, 2 * this.lookCost));
     this.more = found.more;
+    if (found.slices.length === 0) {
+      // Where the heads were is worth remembering: the next job most likely comes behind one of them.
+      for (const share of this.shares) share.spent = true;
+      this.visitTo = undefined;
+      return false;
+    }
     const weights = found.slices.reduce((sum, { weight }) => sum + weight, 0);
     if (after.size + found.more.size > 0) {
       this.shares = found.slices.map((slice) => ({ slice, served: 0, spent: false }));
@@ -152,7 +158,7 @@ export class Claimer {
       this.adopt(found.slices);
       this.visitTo = undefined;
     }
-    return this.shares.length > 0;
+    return true;
   }
 
   /** Who was away comes first, but has saved nothing up. */

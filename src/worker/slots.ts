@@ -161,11 +161,13 @@ export class Slots {
   }
 
   private startWaiting(): void {
-    const free = this.options.concurrency - this.running.size;
-    if (free <= 0 || this.waiting.length === 0) return;
-    const starting = this.waiting.splice(0, free).map(({ lease, claimId }) => {
-      return new Attempt(lease, claimId, this.timeoutOf(lease) * 1000);
-    });
+    const starting: Attempt[] = [];
+    for (let free = this.options.concurrency - this.running.size; free > 0; free--) {
+      const next = this.waiting.shift();
+      if (!next) break;
+      starting.push(new Attempt(next.lease, next.claimId, this.timeoutOf(next.lease) * 1000));
+    }
+    if (starting.length === 0) return;
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
     for (const attempt of starting) {
       this.running.set(attempt.lease.attemptId, attempt);
