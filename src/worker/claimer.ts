@@ -8,9 +8,10 @@ import { divide, type Quota, type Share } from "./share.js";
 const TENANTS_PER_LOOK = 64;
 /** Where nothing can be had from those visited, so many look-rounds follow each other. */
 const LOOKS_AT_ONCE = 16;
-/** Looks round at least this often while jobs flow, but for no more than a sixth of the time. */
+/** Looks round at least this often while jobs flow. */
 const LOOK_EVERY_MS = 100;
-const LOOK_SHARE = 5;
+/** A look rests for as many times as long as the last one took: under an old snapshot they are slow. */
+const REST = 5;
 const NIL_ID = "00000000-0000-0000-0000-000000000000";
 
 export interface ClaimerOptions {
@@ -42,6 +43,8 @@ export class Claimer {
   private short = true;
   /** Something may have become ready since then. */
   private heard = false;
+  /** No look before this moment, by performance.now(). */
+  private restsUntil = 0;
 
   constructor(
     private readonly db: Database,
@@ -53,11 +56,22 @@ export class Claimer {
     this.heard = true;
   }
 
+  /** How long the look rests that the last `take` would have made; 0: it was made, and what is ready was found. */
+  get restMs(): number {
+    return Math.max(0, this.restsUntil - performance.now());
+  }
+
   async take(want: number): Promise<Claim> {
+    // News may be of a tenant who is not in the set, and who must not wait: half of the time is not too much.
+    const rest = (this.heard ? 1 : REST) * this.lookCost;
     if (this.worthOneClaim()) {
       const taken = await this.claim(want);
       if (taken.leases.length > 0) return taken;
     }
+    // News that comes during a look waits for it: where nobody is known to have jobs left, slow looks are rare.
+    const needed = this.more.size > 0 || this.shares.some(({ spent }) => !spent);
+    this.restsUntil = needed ? 0 : this.lookedAt + rest;
+    if (this.restMs > 0) return { claimId: "", leases: [] };
     // What the remembered heads do not show may still be there: a new tenant, a higher priority, a late commit.
     let roundsToGo = this.more.size > 0 ? 2 : 1;
     for (let looks = 0; looks < LOOKS_AT_ONCE && roundsToGo > 0; looks++) {
@@ -81,8 +95,7 @@ export class Claimer {
       return this.owed() > 0;
     }
     if (this.visitTo !== undefined) return this.owed() > 0;
-    // News may be of a tenant who is not in the set, and who must not wait: half of the time is not too much.
-    const patience = this.heard ? this.lookCost : Math.max(LOOK_EVERY_MS, LOOK_SHARE * this.lookCost);
+    const patience = this.heard ? this.lookCost : Math.max(LOOK_EVERY_MS, REST * this.lookCost);
     return performance.now() - this.lookedAt < patience;
   }
 

@@ -47,6 +47,7 @@ export class Worker {
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
   private watchTimer: NodeJS.Timeout | undefined;
+  private fillTimer: NodeJS.Timeout | undefined;
   private search: Promise<void> | undefined;
   private fillAgain = false;
   /** The last claim found nothing. */
@@ -243,12 +244,21 @@ export class Worker {
           found = claimed.leases.length;
           this.slots.admit(claimed);
         });
-        this.dry = found === 0;
-        if (this.dry) break;
+        const { restMs } = this.claimer;
+        this.dry = found === 0 && restMs === 0;
+        if (restMs > 0) this.fillIn(restMs);
+        if (found === 0) break;
       }
     } while (this.fillAgain);
     // As long as a search finds more than there is room for, messages would only be put back.
     if (this.dry) this.dispatch?.resume();
+  }
+
+  private fillIn(ms: number): void {
+    this.fillTimer ??= setTimeout(() => {
+      this.fillTimer = undefined;
+      this.fill();
+    }, ms);
   }
 
   private room(): number {
@@ -266,6 +276,7 @@ export class Worker {
     this.abort();
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
+    clearTimeout(this.fillTimer);
     await this.options.runners.close();
     const { reporter, activity } = this.options;
     await Promise.all([this.listener.stop(), this.keeper.stop(), reporter.close(), activity.stop()]);
