@@ -208,7 +208,8 @@ $$;
 -- job and wants its ready row skips locked ones too, so the two orders never wait for each other in a circle.
 --
 -- Each slice is read from its remembered head on: under a snapshot held elsewhere the entries before it are
--- dead but cannot be removed, and walking them is what kills other queues.
+-- dead but cannot be removed, and walking them is what kills other queues. What became ready in the last half second
+-- is read all the same: of transactions that commit at the same time, one may come behind the head of the other.
 --
 -- p_versions maps each job type that the worker serves to its handler's version.
 --
@@ -232,6 +233,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
   pins constant text[] := {schema}.pins_of(p_versions);
+  lately constant timestamptz := clock_timestamp() - interval '500 milliseconds';
   row_ids tid[];
   capped text[];
   limited boolean;
@@ -242,7 +244,11 @@ BEGIN
   -- Before the limits are read: count_running waits for it, and so for everybody who does not know a new cap.
   LOCK TABLE {schema}.claims IN ROW EXCLUSIVE MODE;
   WITH slice AS MATERIALIZED (
-    SELECT s.*, t.max_running IS NOT NULL AS capped, t.start_limit IS NOT NULL AS paced
+    SELECT s.queue_name, s.tenant_id, s.quota, s.head_rank,
+      least(s.head_ready_at, lately) AS head_ready_at,
+      CASE WHEN s.head_ready_at <= lately THEN s.head_job_id ELSE '00000000-0000-0000-0000-000000000000' END
+        AS head_job_id,
+      t.max_running IS NOT NULL AS capped, t.start_limit IS NOT NULL AS paced
     FROM unnest(p_queues, p_tenants, p_quotas, p_ranks, p_ready_ats, p_head_ids)
       AS s(queue_name, tenant_id, quota, head_rank, head_ready_at, head_job_id)
     LEFT JOIN {schema}.tenants t ON t.tenant_id = s.tenant_id
