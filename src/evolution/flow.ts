@@ -2,11 +2,11 @@ import type { JobContext } from "../handlers/define.js";
 import { findCards } from "../store/evolution-cards.js";
 import { persistRecord } from "../store/evolution-record.js";
 import { type Inside, insideOf } from "../worker/context.js";
-import { commitMessage, mergeMetrics, subjectOf } from "./card.js";
+import { commitMessage, subjectOf } from "./card.js";
 import { readChurn, restoreChanges } from "./changes.js";
 import { branchOf, commitTree, pushBranch } from "./commit.js";
 import type { EvolutionOptions, EvolutionResult } from "./options.js";
-import { makeRecord } from "./record.js";
+import { makeRecord, makeResult } from "./record.js";
 import { isUsable, openRepository, type Repository, requireBase, vanished } from "./repository.js";
 import { RoleRunner } from "./run-role.js";
 import type { EvolutionSpec } from "./spec.js";
@@ -93,13 +93,5 @@ async function work(
     kept: [...planned.kept, ...coded.kept, ...kept],
   });
   commit("card", persistRecord({ jobId: job.id, attemptId: job.attemptId }, record));
-  return {
-    commit_hash: hash,
-    branch,
-    base_commit_hash: base,
-    subject,
-    plan_summary: record.plan_summary,
-    evaluation_summary: evaluation.summary,
-    metrics: mergeMetrics(evaluation.metrics).map(({ name, value }) => ({ name, value })),
-  };
+  return makeResult(job.id, spec, record);
 }

@@ -1,5 +1,5 @@
 import { JobPreconditionError, OracleError } from "../core/errors.js";
-import { EVOLVE_COMMIT } from "../core/evolution.js";
+import { EVOLVE_COMMIT, type EvolutionRecord, type JobArtifactKind } from "../core/evolution.js";
 import { contentHash } from "../core/hash.js";
 import type { LockedJob } from "../core/job.js";
 import { toStoredError } from "../core/retry.js";
@@ -11,14 +11,14 @@ import { getJob } from "../store/read.js";
 import { settle } from "../store/settle.js";
 import type { Settlement } from "../store/settle-succeeded.js";
 import { uniqueWorkerId } from "../worker/id.js";
-import { mergeMetrics, subjectOf } from "./card.js";
+import { ArtifactKeeper } from "../worker/keep-artifact.js";
+import { subjectOf } from "./card.js";
 import { readChurn } from "./changes.js";
-import { branchOf } from "./commit.js";
 import { EvolutionWorkerError } from "./error.js";
-import type { EvolutionResult } from "./options.js";
-import { makeRecord } from "./record.js";
+import { makeRecord, makeResult } from "./record.js";
 import { openRepository, requireBase } from "./repository.js";
 import type { Coding, Evaluation, Plan } from "./roles.js";
+import type { Kept } from "./run-role.js";
 import { type EvolutionSpec, evolutionSpec } from "./spec.js";
 
 /** The frozen snapshot of a job started by its id, with its spec as `input`. */
@@ -65,29 +65,9 @@ export class EvolutionJobStore {
       const { git } = await this.open(spec);
       const churn = await readChurn(git, spec.base_commit_hash, commitHash);
       const subject = subjectOf(message);
-      const record = makeRecord({ plan, coding, evaluation, commit: commitHash, subject, churn, kept: [] });
-      const result: EvolutionResult = {
-        commit_hash: commitHash,
-        branch: branchOf(jobId),
-        base_commit_hash: spec.base_commit_hash,
-        subject,
-        plan_summary: record.plan_summary,
-        evaluation_summary: evaluation.summary,
-        metrics: mergeMetrics(evaluation.metrics).map(({ name, value }) => ({ name, value })),
-      };
-      const settlement: Settlement = {
-        lease: job,
-        outcome: {
-          kind: "succeeded",
-          resultText: JSON.stringify(result),
-          contentHash: contentHash(result),
-          recorded: true,
-          commits: {
-            statements: [{ name: "card", seq: 1, own: true, ...persistRecord(job, record) }],
-            delaySeconds: 0,
-          },
-        },
-      };
+      const kept = await this.keepAnswers(job, { plan, raw_output: coding, evaluation_log: evaluation });
+      const record = makeRecord({ plan, coding, evaluation, commit: commitHash, subject, churn, kept });
+      const settlement = toSettlement(job, record);
       const won = await settle(db, [settlement]);
       this.started.delete(jobId);
       const { outcome } = settlement;
@@ -113,6 +93,19 @@ export class EvolutionJobStore {
       this.options.log?.(`cannot record the failure of job ${jobId}: ${(failure as Error).message}`);
       return false;
     }
+  }
+
+  private async keepAnswers(
+    job: LockedEvolutionJob,
+    answers: Partial<Record<JobArtifactKind, object>>,
+  ): Promise<Kept[]> {
+    const keeper = new ArtifactKeeper(this.oracle.db, await this.oracle.artifactStore());
+    const kept = Object.entries(answers).map(async ([kind, answer]) => {
+      const text = JSON.stringify(answer, null, 2);
+      const { artifact_id } = await keeper.keep(job, `${kind}.json`, text);
+      return { kind: kind as JobArtifactKind, artifact_id };
+    });
+    return Promise.all(kept);
   }
 
   private async checkSpec(jobId: string): Promise<EvolutionSpec> {
@@ -142,4 +135,19 @@ export class EvolutionJobStore {
       throw new EvolutionWorkerError("EVOLUTION_STORE", message, { jobId, cause: error });
     }
   }
+}
+
+function toSettlement(job: LockedEvolutionJob, record: EvolutionRecord): Settlement {
+  const result = makeResult(job.jobId, job.input, record);
+  const statements = [{ name: "card", seq: 1, own: true as const, ...persistRecord(job, record) }];
+  return {
+    lease: job,
+    outcome: {
+      kind: "succeeded",
+      resultText: JSON.stringify(result),
+      contentHash: contentHash(result),
+      recorded: true,
+      commits: { statements, delaySeconds: 0 },
+    },
+  };
 }

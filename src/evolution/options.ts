@@ -28,7 +28,7 @@ export const evolutionResult = z.object({
   base_commit_hash: commitHash,
   subject: z.string(),
   plan_summary: z.string(),
-  evaluation_summary: z.string(),
+  evaluation_summary: z.string().nullable(),
   metrics: z.array(z.object({ name: z.string(), value: z.number() })),
 });
 export type EvolutionResult = z.output<typeof evolutionResult>;

@@ -2,8 +2,11 @@ import { hostname } from "node:os";
 import type { Churn, EvolutionRecord } from "../core/evolution.js";
 import { version } from "../version.js";
 import { cardFiles, cardTexts, mergeMetrics } from "./card.js";
+import { branchOf } from "./commit.js";
+import type { EvolutionResult } from "./options.js";
 import type { Coding, Evaluation, Plan } from "./roles.js";
 import type { Kept } from "./run-role.js";
+import type { EvolutionSpec } from "./spec.js";
 
 export interface Achieved {
   plan: Plan;
@@ -14,6 +17,24 @@ export interface Achieved {
   subject: string;
   churn: Churn[];
   kept: Kept[];
+}
+
+/** What the job results in. */
+export function makeResult(
+  jobId: string,
+  { base_commit_hash }: EvolutionSpec,
+  record: EvolutionRecord,
+): EvolutionResult {
+  const { commit_hash, subject, plan_summary, evaluation_summary, metrics } = record;
+  return {
+    commit_hash,
+    branch: branchOf(jobId),
+    base_commit_hash,
+    subject,
+    plan_summary,
+    evaluation_summary,
+    metrics: metrics.map(({ name, value }) => ({ name, value })),
+  };
 }
 
 /** Card, metrics and references of what a job has achieved. */
