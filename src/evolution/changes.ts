@@ -21,8 +21,8 @@ export interface Changes {
 /** Takes what has changed in a worktree since the base, whoever changed it, if all of it may be committed. */
 export async function takeChanges(git: Git, base: string): Promise<Changes> {
   // Left by a coder's git that was killed; nothing of it runs any more.
-  const gitDir = resolve(git.folder, await git.read(["rev-parse", "--git-dir"]));
-  await rm(join(gitDir, "index.lock"), { force: true });
+  const lock = resolve(git.folder, await git.read(["rev-parse", "--git-path", "index.lock"]));
+  await rm(lock, { force: true });
   await checkFiles(git);
   await git.read(["add", "--all", "--", "."]);
   const changed = await changedFiles(git, base);

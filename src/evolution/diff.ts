@@ -1,3 +1,4 @@
+import type { CommandEnd } from "../handlers/process/run-command.js";
 import { checkText } from "./edits.js";
 import { EvolutionWorkerError } from "./error.js";
 import type { Git } from "./git.js";
@@ -21,23 +22,30 @@ export async function applyDiff(git: Git, diff: string): Promise<void> {
     const line = pattern.exec(diff)?.[0];
     if (line !== undefined) throw refused(line, rule);
   }
-  const input = diff.endsWith("\n") ? diff : `${diff}\n`;
   for (const [, path = ""] of diff.matchAll(movedFrom)) checkPath(path);
-  for (const path of await pathsIn(git, input)) await lookAt(git.folder, path);
-  await apply(git, ["--index"], input);
-}
-
-async function pathsIn(git: Git, input: string): Promise<string[]> {
-  const counted = await apply(git, ["--numstat", "-z"], input);
-  const paths = counted.split("\0").filter(Boolean);
-  return paths.map((line) => line.replace(/^(?:\d+|-)\t(?:\d+|-)\t/, ""));
-}
-
-async function apply(git: Git, args: string[], input: string): Promise<string> {
-  // The counts in a hunk's head are what models get wrong most; git can count for itself.
-  const end = await git.try(["apply", "--recount", "--whitespace=nowarn", ...args, "-"], { input });
-  if (end.succeeded) return end.stdout.toString("utf8");
-  const said = end.stderr.toString("utf8").trim().slice(-500) || end.how;
-  const message = `The coder's diff cannot be applied: ${said}`;
+  const input = diff.endsWith("\n") ? diff : `${diff}\n`;
+  const first = await tryApply(git, input, []);
+  if (first === undefined) return;
+  // The counts in a hunk's head are what models get wrong most. Told to, git counts itself, but then it takes the head
+  // of the next file for lines of this one unless there is a line `diff --git` between.
+  if ((await tryApply(git, input, ["--recount"])) === undefined) return;
+  const message = `The coder's diff cannot be applied: ${first}`;
   throw new EvolutionWorkerError("EVOLUTION_EDITS", message, { field: "diff" });
+}
+
+/** Undefined when it was applied; otherwise what git said. */
+async function tryApply(git: Git, input: string, options: string[]): Promise<string | undefined> {
+  const apply = (...args: string[]) =>
+    git.try(["apply", "--whitespace=nowarn", ...options, ...args, "-"], { input });
+  const listed = await apply("--numstat", "-z");
+  if (!listed.succeeded) return words(listed);
+  for (const line of listed.stdout.toString("utf8").split("\0").filter(Boolean)) {
+    await lookAt(git.folder, line.replace(/^(?:\d+|-)\t(?:\d+|-)\t/, ""));
+  }
+  const applied = await apply("--index");
+  return applied.succeeded ? undefined : words(applied);
+}
+
+function words({ stderr, how }: CommandEnd): string {
+  return stderr.toString("utf8").trim().slice(-500) || how;
 }

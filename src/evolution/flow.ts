@@ -5,6 +5,7 @@ import { type Inside, insideOf } from "../worker/context.js";
 import { commitMessage, subjectOf } from "./card.js";
 import { readChurn, restoreChanges } from "./changes.js";
 import { branchOf, commitTree, pushBranch } from "./commit.js";
+import type { Git } from "./git.js";
 import type { EvolutionOptions, EvolutionResult } from "./options.js";
 import { makeRecord, makeResult } from "./record.js";
 import { isUsable, openRepository, type Repository, requireBase, vanished } from "./repository.js";
@@ -32,7 +33,7 @@ export async function evolveCommit(
   const owner = { jobId: job.id, attemptId: job.attemptId };
   const worktree = await addWorktree(repository, workspace, owner, spec.base_commit_hash);
   try {
-    return await work(context, options, inside, repository, worktree.folder);
+    return await work(context, options, inside, repository, worktree.git);
   } catch (error) {
     signal.throwIfAborted();
     // Whatever failed first: without its repository nothing could have gone well.
@@ -49,15 +50,15 @@ async function work(
   options: EvolutionOptions,
   { db, groups, commit }: Inside,
   repository: Repository,
-  folder: string,
+  git: Git,
 ): Promise<EvolutionResult> {
   const { input: spec, job } = context;
   const base = spec.base_commit_hash;
   const about = { tenantId: job.tenantId, repositoryId: spec.repository_id };
   const parts: StageParts = {
     spec,
-    runner: new RoleRunner(context, folder, groups, options.env ?? []),
-    git: repository.git.in(folder),
+    runner: new RoleRunner(context, git.folder, groups, options.env ?? []),
+    git,
     inspirations: await findCards(db, about, spec.inspiration_commit_hashes),
   };
   context.progress(0.1, "plan");
@@ -65,7 +66,7 @@ async function work(
   context.progress(0.2, "code");
   const coded = await context.step("code", () => code(options.coder, planned.plan, parts));
   context.progress(0.6, "evaluate");
-  await restoreChanges(parts.git, base, coded.changes);
+  await restoreChanges(git, base, coded.changes);
   const { evaluation, kept } = await context.step("evaluate", () =>
     evaluate(options.evaluator, planned.plan, parts),
   );

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { ProcessGroups } from "../handlers/process/group.js";
 import { type CommandEnd, runCommand } from "../handlers/process/run-command.js";
 import { EvolutionWorkerError } from "./error.js";
@@ -32,11 +33,13 @@ export class Git {
     readonly folder: string,
     private readonly signal: AbortSignal,
     private readonly groups: ProcessGroups | undefined,
+    /** Of a worktree: whatever a coder made of the file `.git` in it, git keeps to this. */
+    private readonly gitDir?: string,
   ) {}
 
-  /** The same for another folder. */
-  in(folder: string): Git {
-    return new Git(folder, this.signal, this.groups);
+  /** The same for a worktree. */
+  in(folder: string, gitDir: string): Git {
+    return new Git(folder, this.signal, this.groups, gitDir);
   }
 
   /** What it wrote, without the last line's end. Throws EVOLUTION_REPOSITORY when it fails. */
@@ -61,7 +64,7 @@ export class Git {
     try {
       return await runCommand(["git", ...settings, ...args], {
         cwd: this.folder,
-        env: { ...environment(), ...env },
+        env: { ...environment(), ...this.place(), ...env },
         signal: AbortSignal.any([this.signal, timeout]),
         groups: this.groups,
         ...(input === undefined ? {} : { input }),
@@ -72,6 +75,14 @@ export class Git {
       const message = `git ${args[0]} in ${this.folder} took longer than ${TIMEOUT_MS / 1000} s.`;
       throw new EvolutionWorkerError("EVOLUTION_REPOSITORY", message);
     }
+  }
+
+  /** Never a repository further up. */
+  private place(): Record<string, string> {
+    const { folder, gitDir } = this;
+    return gitDir === undefined
+      ? { GIT_CEILING_DIRECTORIES: dirname(folder) }
+      : { GIT_DIR: gitDir, GIT_WORK_TREE: folder };
   }
 
   failed(args: string[], end: CommandEnd): EvolutionWorkerError {

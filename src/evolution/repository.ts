@@ -31,9 +31,6 @@ export async function openRepository(
   }
   const git = new Git(folder, signal, groups);
   const commonDir = resolve(folder, await git.read(["rev-parse", "--git-common-dir"]));
-  // A folder inside a repository would be one by accident.
-  const root = await git.read(["rev-parse", "--show-cdup"]);
-  if (root !== "") throw unusable(`${repository} is a folder inside a repository, not the repository itself`);
   return { git, commonDir };
 }
 

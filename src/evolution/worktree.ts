@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Database } from "../store/database.js";
 import { findHolding } from "../store/evolution-alive.js";
+import type { Git } from "./git.js";
 import type { Repository } from "./repository.js";
 
 /** Where worktrees are made unless told otherwise. */
@@ -17,6 +18,7 @@ const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const namePattern = new RegExp(`^(${uuid})\\.(${uuid})$`);
 
 export interface Worktree {
+  git: Git;
   folder: string;
   remove(): Promise<void>;
 }
@@ -33,7 +35,8 @@ export async function addWorktree(
   await mkdir(resolve(workspace), { recursive: true, mode: 0o700 });
   // Locked: somebody's `git worktree prune` on another machine cannot see the folder, and must leave it alone.
   await git.read(["worktree", "add", "--quiet", "--detach", "--lock", folder, commit]);
-  return { folder, remove: () => removeWorktree(folder, [join(commonDir, "worktrees", name)]) };
+  const gitDir = join(commonDir, "worktrees", name);
+  return { git: git.in(folder, gitDir), folder, remove: () => removeWorktree(folder, [gitDir]) };
 }
 
 /** Removes what attempts left behind that have lost their jobs, in the workspace and in the repository. */
