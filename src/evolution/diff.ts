@@ -11,6 +11,11 @@ const forbidden: [RegExp, string][] = [
     "symlinks and submodules stay as they are",
   ],
   [/^index [0-9a-f]+\.\.[0-9a-f]+ (?:120000|160000)/m, "symlinks and submodules stay as they are"],
+  // git would take the first part of it for a prefix.
+  [
+    /^--- (?:\/(?!dev\/null\b).*\n\+\+\+ |.*\n\+\+\+ \/(?!dev\/null\b))/m,
+    "a path is relative to the repository",
+  ],
   [/^(?:GIT binary patch|Binary files .* differ)/m, "only text can be changed this way"],
 ];
 const movedFrom = /^(?:rename|copy) from (.+)$/gm;
