@@ -17,6 +17,10 @@ module.exports = {
     layer("dispatch-on-core", "^src/dispatch/", ["^src/(core|dispatch)/"]),
     layer("observe-on-core", "^src/observe/", ["^src/(core|observe)/"]),
     layer("worker-on-store-and-handlers", "^src/worker/", ["^src/(core|store|handlers|artifacts|worker)/"]),
+    layer("evolution-on-worker", "^src/evolution/", [
+      "^src/(core|store|handlers|worker|evolution)/",
+      "^src/[a-z-]+\\.ts$",
+    ]),
     {
       name: "web-on-the-client",
       comment: "The dashboard knows the server by its client, and what is as pure as the states' names.",

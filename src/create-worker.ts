@@ -62,7 +62,12 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   };
   const artifacts = new ArtifactKeeper(database, await oracle.artifactStore());
   const reporter = openReporter(database, workerId, emit);
+  const groups = journal && {
+    opened: (pid: number) => journal.groupOpened(pid),
+    closed: (pid: number) => journal.groupClosed(pid),
+  };
   const parts = {
+    groups,
     reporter,
     records: new Records(database, limits, artifacts),
     artifacts,
@@ -93,9 +98,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
         jobTypes: registry.types(),
       },
     },
-    runners: new Runners(
-      journal && { opened: (pid) => journal.groupOpened(pid), closed: (pid) => journal.groupClosed(pid) },
-    ),
+    runners: new Runners(groups),
     services: (lease) => new LeaseServices(lease, parts),
     reporter,
     emit,

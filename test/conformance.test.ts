@@ -198,6 +198,7 @@ async function run(
   const services: AttemptServices = {
     // No behaviour of the table takes a step.
     records: undefined as never,
+    groups: undefined,
     progress: (...report) => note("progress", ...report),
     usage: (used) => note("usage", used),
     log: { info: (...line) => note("info", ...line), warn: note, error: note },

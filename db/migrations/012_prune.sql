@@ -70,6 +70,8 @@ BEGIN
     DELETE FROM {schema}.results WHERE job_id = ANY (old);
     DELETE FROM {schema}.steps WHERE job_id = ANY (old);
     DELETE FROM {schema}.effects WHERE job_id = ANY (old);
+    -- Its card, metrics and references to artifacts go with it (016_evolution.sql).
+    DELETE FROM {schema}.evolution_jobs WHERE job_id = ANY (old);
     -- Their log lines and artifacts go with them.
     DELETE FROM {schema}.attempts WHERE job_id = ANY (old);
     DELETE FROM {schema}.jobs WHERE job_id = ANY (old);

@@ -64,6 +64,11 @@ export const errorCodes = {
   CHECK_FAILED: "doctor found something that is wrong",
   ARTIFACT_NOT_FOUND: "there is no artifact with that name, digest or id",
   ARTIFACT_STORE: "the artifact store cannot be read or written",
+  EVOLUTION_REPOSITORY: "the git repository of an evolution job cannot be used",
+  EVOLUTION_EDITS: "the coder's changes cannot be applied safely",
+  EVOLUTION_UNCHANGED: "the coder changed nothing",
+  EVOLUTION_EVALUATION: "the evaluator failed or measured nothing of use",
+  EVOLUTION_STORE: "an evolution job could not be started, or its success not be stored",
   UNAUTHENTICATED: "the call carries no token, or one that is unknown or revoked",
   FORBIDDEN: "the token does not allow this call",
   NOT_FOUND: "there is nothing at that address",
@@ -81,6 +86,8 @@ export interface ErrorDetails {
   jobId?: string;
   /** When the same call may succeed. */
   retryAfterSeconds?: number;
+  /** Whether another attempt of a job may end otherwise. Default: the code decides. */
+  retryable?: boolean;
   cause?: unknown;
 }
 
@@ -90,6 +97,7 @@ export class OracleError extends Error {
   readonly field: string | undefined;
   readonly jobId: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly retryable: boolean | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -98,6 +106,7 @@ export class OracleError extends Error {
     this.field = details.field;
     this.jobId = details.jobId;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.retryable = details.retryable;
   }
 
   toJSON(): {
@@ -133,14 +142,12 @@ export class TerminalError extends OracleError {
 
 /** Thrown inside an effect: it definitely did not happen. Anything else that is thrown there leaves it in doubt. */
 export class EffectFailed extends OracleError {
-  /** False: trying again would not help. */
-  readonly retryable: boolean;
+  /** With `retryable` false, trying again would not help. */
   constructor(
     message: string,
     options: { retryable?: boolean; retryAfterSeconds?: number; cause?: unknown } = {},
   ) {
-    super("EFFECT_FAILED", message, options);
-    this.retryable = options.retryable ?? true;
+    super("EFFECT_FAILED", message, { retryable: true, ...options });
   }
 }
 
@@ -157,8 +164,8 @@ export class JobLockConflict extends OracleError {
 }
 
 export class JobPreconditionError extends OracleError {
-  constructor(jobId: string, why: string) {
-    super("JOB_PRECONDITION", `Job ${jobId} ${why}.`, { jobId });
+  constructor(jobId: string, why: string, details: Pick<ErrorDetails, "retryable" | "cause"> = {}) {
+    super("JOB_PRECONDITION", `Job ${jobId} ${why}.`, { jobId, ...details });
   }
 }
 

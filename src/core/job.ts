@@ -111,6 +111,8 @@ export interface CommitStatement {
   seq: number;
   sql: string;
   values: JsonValue[];
+  /** A statement of the store itself: run as the worker's role, not as the login. */
+  own?: true;
 }
 
 export interface Attempt {

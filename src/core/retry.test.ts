@@ -69,6 +69,7 @@ describe("an error as the tables keep it", () => {
       "EFFECT_CONFLICT",
       "EFFECT_NOT_PLANNED",
       "EFFECT_OPEN",
+      "EVOLUTION_UNCHANGED",
       "HANDLERS_INVALID",
       "INPUT_INVALID",
       "INVALID_ARGUMENT",

@@ -1,4 +1,4 @@
-import { EffectFailed, type ErrorCode, OracleError, TerminalError } from "./errors.js";
+import { type ErrorCode, OracleError, TerminalError } from "./errors.js";
 import type { StoredError } from "./job.js";
 import { sanitizeText } from "./json.js";
 import { redactText } from "./redact.js";
@@ -47,6 +47,7 @@ const terminalCodes = new Set<ErrorCode>([
   "PLAN_REJECTED",
   "DEADLINE_EXCEEDED",
   "HANDLERS_INVALID",
+  "EVOLUTION_UNCHANGED",
 ]);
 
 /** Codes that speak of the handler's own code: its stack, or the end of its stderr, is worth keeping. */
@@ -79,10 +80,7 @@ function describeError(thrown: unknown): ThrownError {
     return {
       code: thrown.code,
       message: thrown.message,
-      retryable:
-        thrown instanceof EffectFailed
-          ? thrown.retryable
-          : !(thrown instanceof TerminalError) && !terminalCodes.has(thrown.code),
+      retryable: thrown.retryable ?? (!(thrown instanceof TerminalError) && !terminalCodes.has(thrown.code)),
       name: thrown.name,
       field: thrown.field,
       stack: tracedCodes.has(thrown.code) ? thrown.stack : undefined,

@@ -88,7 +88,21 @@ export type WorkerMessage =
   | { reply: number; ok: true; value: JsonValue }
   | { reply: number; ok: false; error: ErrorEnvelope };
 
-export function toRequest(lease: Lease): RequestEnvelope {
+/** What a request says of its attempt. */
+type Requested = Pick<
+  Lease,
+  | "jobId"
+  | "attemptId"
+  | "attemptNo"
+  | "type"
+  | "tenantId"
+  | "queue"
+  | "input"
+  | "idempotencyKey"
+  | "deadline"
+>;
+
+export function toRequest(lease: Requested): RequestEnvelope {
   return {
     v: 1,
     job_id: lease.jobId,

@@ -66,12 +66,11 @@ async function writeAll(
   const { statements } = settlement.outcome.commits;
   const [held] = await db.query(stillHeld, [jobId, attemptId], client);
   if (!held) throw new NotOurs();
-  await client.query({ text: asLogin });
-  for (const { name, sql, values } of statements) {
-    await client.query({ text: sql, values, queryMode: "extended" }).catch((error: Error) => {
-      throw isOwnFault(error, db.schema) ? new StatementFailed(`${name}: ${error.message}`) : error;
-    });
+  for (const each of statements.filter(({ own }) => own)) {
+    await runStatement(db, { ...each, sql: db.render(each.sql) }, client);
   }
+  await client.query({ text: asLogin });
+  for (const each of statements.filter(({ own }) => !own)) await runStatement(db, each, client);
   await client.query({ text: `SET LOCAL ROLE ${db.schema}_worker` });
   const [check] = await db.query(sameTransaction, [held.transaction], client);
   if (!check?.same) throw new Error("it ended the transaction");
@@ -89,6 +88,16 @@ async function writeAll(
     client,
   );
   if ((await settleSucceeded(db, [settlement], [], client)).length > 0) throw new NotOurs();
+}
+
+async function runStatement(
+  db: Database,
+  { name, sql, values }: CommitStatement,
+  client: SqlClient,
+): Promise<void> {
+  await client.query({ text: sql, values, queryMode: "extended" }).catch((error: Error) => {
+    throw isOwnFault(error, db.schema) ? new StatementFailed(`${name}: ${error.message}`) : error;
+  });
 }
 
 /** Took too long, waited too long for a lock, or is wrong; not: the database is away, or two transactions collided. */

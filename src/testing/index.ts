@@ -141,6 +141,7 @@ export class TestOracle {
       reporter: this.reporter,
       records: new Records(this.oracle.db, limits, this.artifacts),
       artifacts: this.artifacts,
+      groups: undefined,
       log: undefined,
     });
     const message = `No job of type ${lease.type} was given to openTestOracle.`;

@@ -1,5 +1,9 @@
+import { OracleError } from "../core/errors.js";
 import { type JobContext, Snooze } from "../handlers/define.js";
 import { runEffect, runStep, toEffectRequest } from "../handlers/effects.js";
+import type { ProcessGroups } from "../handlers/process/group.js";
+import type { Database } from "../store/database.js";
+import type { OwnStatement } from "../store/evolution-record.js";
 import type { Attempt } from "./attempt.js";
 import type { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
@@ -8,6 +12,25 @@ import type { Records } from "./records.js";
 export interface AttemptServices
   extends Pick<JobContext<unknown>, "log" | "progress" | "usage" | "artifact"> {
   records: Records;
+  groups: ProcessGroups | undefined;
+}
+
+/** What job types of this package reach besides what every handler is promised. */
+export interface Inside {
+  db: Database;
+  /** Who is told of the process groups they open. */
+  groups: ProcessGroups | undefined;
+  /** Has a statement of the store commit together with the result. */
+  commit(name: string, statement: OwnStatement): void;
+}
+
+/** Only of a handler that runs in its worker's own process. */
+export function insideOf(context: JobContext<unknown>): Inside {
+  if ("inside" in context) return (context as unknown as AttemptContext).inside;
+  throw new OracleError(
+    "HANDLERS_INVALID",
+    `Job type ${context.job.type} runs in its worker's process only.`,
+  );
 }
 
 /**
@@ -75,6 +98,16 @@ export class AttemptContext implements JobContext<unknown> {
 
   get onCommit(): JobContext<unknown>["onCommit"] {
     return (name, sql, values = []) => this.ledger.effects.onCommit(name, sql, values);
+  }
+
+  /** For `insideOf`. */
+  get inside(): Inside {
+    const { services, ledger } = this;
+    return {
+      db: services.records.db,
+      groups: services.groups,
+      commit: (name, { sql, values }) => ledger.effects.onCommit(name, sql, values, true),
+    };
   }
 
   snooze(seconds: number): never {

@@ -126,7 +126,7 @@ export class EffectLedger implements EffectRecorder {
   }
 
   /** A fault is thrown when the handler ends, not here: the call may come from another process, unheard. */
-  onCommit(name: string, sql: string, values: JsonValue[]): void {
+  onCommit(name: string, sql: string, values: JsonValue[], own = false): void {
     try {
       checkName("onCommit", name);
       if (typeof sql !== "string" || sql.trim() === "")
@@ -141,6 +141,7 @@ export class EffectLedger implements EffectRecorder {
         seq: this.records.nextPlace(),
         sql,
         values: JSON.parse(text) as JsonValue[],
+        ...(own ? { own } : {}),
       });
     } catch (error) {
       this.fault ??= error as OracleError;

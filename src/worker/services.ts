@@ -4,6 +4,7 @@ import { sanitizeToBytes } from "../core/json.js";
 import { toLooseJsonText } from "../core/json-loose.js";
 import { redactText } from "../core/redact.js";
 import { secretsIn } from "../core/secrets.js";
+import type { ProcessGroups } from "../handlers/process/group.js";
 import { AttemptReport } from "./attempt-report.js";
 import type { AttemptServices } from "./context.js";
 import type { ArtifactKeeper } from "./keep-artifact.js";
@@ -17,6 +18,7 @@ export interface ServiceParts {
   reporter: Reporter;
   records: Records;
   artifacts: ArtifactKeeper;
+  groups: ProcessGroups | undefined;
   /** Where handlers' `log` goes besides the table. */
   log: ((lease: Lease) => JobLog) | undefined;
 }
@@ -38,6 +40,10 @@ export class LeaseServices implements AttemptServices {
 
   get records(): Records {
     return this.parts.records;
+  }
+
+  get groups(): ProcessGroups | undefined {
+    return this.parts.groups;
   }
 
   get log(): JobLog {

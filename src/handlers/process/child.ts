@@ -74,7 +74,7 @@ export class Child {
   }
 
   /** Says a last word, then that there is no more to come. */
-  closeInput(text?: string): void {
+  closeInput(text?: string | Buffer): void {
     this.process.stdin?.end(text);
   }
 

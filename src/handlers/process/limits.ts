@@ -33,7 +33,7 @@ const MEGABYTE = 1_048_576;
 /** The command inside what limits it. Each of them becomes the next: the process stays one. */
 export function withLimits(
   [file, ...args]: [string, ...string[]],
-  { process: { memoryMb, cpuSeconds, warm = 0 } }: JobDefinition,
+  { process: { memoryMb, cpuSeconds, warm = 0 } }: Pick<JobDefinition, "process">,
   { setpriv, prlimit }: Tools,
 ): [string, ...string[]] {
   const limits: string[] = [];

@@ -9,8 +9,13 @@ import { breach, checkAttempt, readResponse, tooMuchOutput } from "./envelope.js
 import type { Launcher } from "./launcher.js";
 import { onAbort, type Task } from "./task.js";
 
+/** What it needs of a task. */
+export interface OneShotTask extends Pick<Task, "definition" | "context" | "request"> {
+  lease: Pick<Task["lease"], "attemptId">;
+}
+
 /** One child for one attempt: a document in, a document out, and the exit code must agree with it. */
-export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonValue> {
+export async function runOneShot(task: OneShotTask, launcher: Launcher): Promise<JsonValue> {
   const { definition, context, request } = task;
   const output = new BoundedBytes(STDOUT_BYTES);
   const log = new AttemptLog();
@@ -36,7 +41,7 @@ export async function runOneShot(task: Task, launcher: Launcher): Promise<JsonVa
   return judge(task, ending, output.take(), log);
 }
 
-function judge(task: Task, ending: Ending, output: Buffer, log: AttemptLog): JsonValue {
+function judge(task: OneShotTask, ending: Ending, output: Buffer, log: AttemptLog): JsonValue {
   const { definition, context, lease } = task;
   const succeeded = ending.code === 0;
   const { response, fault } = readAnswer(output);
