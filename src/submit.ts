@@ -3,7 +3,7 @@ import { specHash } from "./core/hash.js";
 import { newId } from "./core/ids.js";
 import type { Job } from "./core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
-import type { Enqueued, NewJob } from "./store/enqueue.js";
+import type { NewJob } from "./store/enqueue.js";
 
 export interface EnqueueOptions {
   /** Idempotency key, unique within the tenant. Default: the job's own id. */
@@ -50,29 +50,6 @@ export const nameLengths = {
   concurrencyKey: 200,
   key: 1000,
 } as const;
-
-/** Jobs per statement of a bulk enqueue. */
-const BULK = 2000;
-
-/** Stores prepared rows in chunks, so many at a time. */
-export async function submitAll(
-  jobs: NewJob[],
-  atOnce: number,
-  store: (chunk: NewJob[]) => Promise<Enqueued[]>,
-): Promise<Enqueued[]> {
-  const chunks = Array.from({ length: Math.ceil(jobs.length / BULK) }, (_, n) =>
-    jobs.slice(n * BULK, (n + 1) * BULK),
-  );
-  const stored: Enqueued[][] = [];
-  let next = 0;
-  const lane = async () => {
-    for (let n = next++; n < chunks.length; n = next++) stored[n] = await store(chunks[n] as NewJob[]);
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: atOnce }, lane));
-  const failed = lanes.find((result) => result.status === "rejected");
-  if (failed) throw failed.reason;
-  return stored.flat();
-}
 
 /** Checks a submission at the edge and makes the row of it; nothing is stored when this throws. */
 export function toNewJob(type: string, input: unknown, options: EnqueueOptions, limits: JsonLimits): NewJob {
