@@ -4,7 +4,6 @@ import type { ArtifactStore } from "./artifacts/store.js";
 import type { Connection } from "./connection.js";
 import type { Dispatcher } from "./core/dispatch.js";
 import type { Effect, Step } from "./core/effect.js";
-import { OracleError } from "./core/errors.js";
 import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
@@ -18,7 +17,7 @@ import { type Acquired, acquire, startJob } from "./store/acquire.js";
 import { findReferences, listArtifacts } from "./store/artifact.js";
 import { checkSchema } from "./store/check-schema.js";
 import { cancel, retry, retryAll } from "./store/control.js";
-import { Database, type SqlClient } from "./store/database.js";
+import { Database } from "./store/database.js";
 import type { NewJob } from "./store/enqueue.js";
 import { checkFork } from "./store/fork.js";
 import { type JobFilter, type JobPage, list, type Paging } from "./store/list.js";
@@ -32,7 +31,16 @@ import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
 import { setTenant, tenants } from "./store/tenants.js";
 import { Waiter } from "./store/wait.js";
-import { type EnqueueOptions, likeness, toNewJob } from "./submit.js";
+import {
+  checkMany,
+  checkSingle,
+  type EnqueueOptions,
+  likeness,
+  type ManyOptions,
+  type SingleOptions,
+  toNewJob,
+  typeOf,
+} from "./submit.js";
 import { Submitter } from "./submitter.js";
 
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
@@ -93,8 +101,9 @@ export class Oracle {
   async enqueue<D extends JobDefinition | string>(
     job: D,
     input: Input<D>,
-    options: EnqueueOptions & { client?: SqlClient } = {},
+    options: SingleOptions = {},
   ): Promise<JobHandle<Output<D>>> {
+    checkSingle(options);
     const { client, ...rest } = options;
     const row = await this.prepare(job, input, rest);
     return new JobHandle(this, await this.submitter.one(row, client));
@@ -104,13 +113,10 @@ export class Oracle {
   async enqueueMany<D extends JobDefinition | string>(
     job: D,
     inputs: Input<D>[],
-    options: Omit<EnqueueOptions, "key"> & { keys?: string[]; client?: SqlClient } = {},
+    options: ManyOptions = {},
   ): Promise<JobHandle<Output<D>>[]> {
+    checkMany(inputs, options);
     const { client, keys, ...rest } = options;
-    if (keys && keys.length !== inputs.length) {
-      const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
-      throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
-    }
     // Everything is checked before anything is stored.
     const jobs: NewJob[] = [];
     for (const [index, input] of inputs.entries()) {
@@ -123,9 +129,8 @@ export class Oracle {
   /** Checks a submission; a definition's input schema is applied here already, so that a mistake shows at once. */
   async prepare(job: JobDefinition | string, input: unknown, options: EnqueueOptions): Promise<NewJob> {
     const limits = { maxBytes: this.settings.MAX_PAYLOAD_BYTES, maxDepth: this.settings.MAX_PAYLOAD_DEPTH };
-    if (typeof job === "string") return toNewJob(job, input, options, limits);
-    const row = toNewJob(job.type, input, options, limits);
-    await validate(job.input, input, "INPUT_INVALID");
+    const row = toNewJob(typeOf(job), input, options, limits);
+    if (typeof job !== "string") await validate(job.input, input, "INPUT_INVALID");
     return row;
   }
 

@@ -1,8 +1,12 @@
+import { inspect } from "node:util";
 import { OracleError } from "./core/errors.js";
 import { specHash } from "./core/hash.js";
 import { newId } from "./core/ids.js";
 import type { Job } from "./core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
+import { checkOptionNames, type OptionNames } from "./core/options.js";
+import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
+import type { SqlClient } from "./store/database.js";
 import type { NewJob } from "./store/enqueue.js";
 
 export interface EnqueueOptions {
@@ -33,6 +37,39 @@ export interface EnqueueOptions {
   replayOf?: string;
 }
 
+export type SingleOptions = EnqueueOptions & { client?: SqlClient };
+export type ManyOptions = Omit<EnqueueOptions, "key"> & { keys?: string[]; client?: SqlClient };
+
+const common: OptionNames<Omit<EnqueueOptions, "key">> = {
+  queue: true,
+  priority: true,
+  runAfter: true,
+  deadline: true,
+  maxAttempts: true,
+  timeoutSeconds: true,
+  dedupe: true,
+  tenant: true,
+  version: true,
+  concurrencyKey: true,
+  concurrencyLimit: true,
+  replayOf: false,
+};
+
+export function checkSingle(options: SingleOptions): void {
+  checkOptionNames("enqueue", options, { key: true, ...common, client: true });
+}
+
+export function checkMany(inputs: unknown[], options: ManyOptions): void {
+  checkOptionNames("enqueueMany", options, { keys: true, ...common, client: true });
+  const { keys } = options;
+  if (!Array.isArray(inputs)) throw wrong("inputs", inputs, "a list");
+  if (keys !== undefined && !Array.isArray(keys)) throw wrong("keys", keys, "a list");
+  if (keys && keys.length !== inputs.length) {
+    const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
+    throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
+  }
+}
+
 /** From the least to the most that each number may be. */
 export const submissionBounds = {
   priority: [-1_000_000, 1_000_000],
@@ -50,6 +87,12 @@ export const nameLengths = {
   concurrencyKey: 200,
   key: 1000,
 } as const;
+
+export function typeOf(job: JobDefinition | string): string {
+  if (typeof job === "string") return job;
+  if (isJobDefinition(job)) return job.type;
+  throw wrong("job", job, "a job type's name or a value made with defineJob");
+}
 
 /** Checks a submission at the edge and makes the row of it; nothing is stored when this throws. */
 export function toNewJob(type: string, input: unknown, options: EnqueueOptions, limits: JsonLimits): NewJob {
@@ -132,12 +175,15 @@ const TEN_YEARS_SECONDS = 315_360_000;
 function checkMoment(field: string, value: Date | number | undefined): Date | number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && value >= 0 && value <= TEN_YEARS_SECONDS) return value;
-  if (value instanceof Date && !Number.isNaN(value.getTime()) && value.getUTCFullYear() < 10_000)
-    return value;
-  throw wrong(field, value, "a valid Date, or seconds from 0 to ten years");
+  if (value instanceof Date) {
+    const year = value.getUTCFullYear();
+    if (year >= 1 && year < 10_000) return value;
+  }
+  throw wrong(field, value, "a valid Date of the years 1 to 9999, or seconds from 0 to ten years");
 }
 
 function wrong(field: string, value: unknown, right: string): OracleError {
-  const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : String(value);
+  const shown =
+    typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : inspect(value, { depth: 0 });
   return new OracleError("INVALID_ARGUMENT", `${field} is ${shown}; it must be ${right}.`, { field });
 }

@@ -1,5 +1,6 @@
-import { type JobContext, Snooze } from "../handlers/define.js";
-import { runEffect, runStep, toEffectRequest } from "../handlers/effects.js";
+import type { JobContext } from "../handlers/define.js";
+import { runEffect, runStep, toEffectRequests } from "../handlers/effects.js";
+import { Snooze } from "../handlers/snooze.js";
 import type { Attempt } from "./attempt.js";
 import type { Ledger } from "./ledger.js";
 import type { Records } from "./records.js";
@@ -70,7 +71,7 @@ export class AttemptContext implements JobContext<unknown> {
   }
 
   get plan(): JobContext<unknown>["plan"] {
-    return (effects) => this.ledger.track(() => this.ledger.effects.plan(effects.map(toEffectRequest)));
+    return (effects) => this.ledger.track(() => this.ledger.effects.plan(toEffectRequests(effects)));
   }
 
   get onCommit(): JobContext<unknown>["onCommit"] {
