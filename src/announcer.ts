@@ -1,5 +1,5 @@
 import type { Announcement, Dispatcher } from "./core/dispatch.js";
-import type { Enqueued, NewJob } from "./store/enqueue.js";
+import type { NewJob, Outcome } from "./store/enqueue.js";
 
 /** Announces submitted jobs without making the submitter wait; a broker that does not answer costs only time. */
 export class Announcer {
@@ -7,8 +7,8 @@ export class Announcer {
 
   constructor(private readonly dispatcher: Dispatcher) {}
 
-  announce(jobs: NewJob[], enqueued: Enqueued[]): void {
-    const created = jobs.filter((_, index) => enqueued[index]?.created);
+  announce(jobs: NewJob[], outcomes: Outcome[]): void {
+    const created = jobs.filter((_, index) => isCreated(outcomes[index]));
     if (created.length === 0) return;
     const sent = this.dispatcher.announce(created.map(toAnnouncement)).catch(() => {});
     this.underWay.add(sent);
@@ -18,6 +18,10 @@ export class Announcer {
   async settled(): Promise<void> {
     await Promise.all(this.underWay);
   }
+}
+
+function isCreated(outcome: Outcome | undefined): boolean {
+  return outcome !== undefined && "created" in outcome && outcome.created;
 }
 
 function toAnnouncement({ jobId, queue, priority, runAfter = 0 }: NewJob): Announcement {

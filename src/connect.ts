@@ -1,5 +1,6 @@
 import type { Dispatcher } from "./core/dispatch.js";
 import { OracleError } from "./core/errors.js";
+import { checkOptionNames, type OptionNames } from "./core/options.js";
 import { rememberEnvironment } from "./core/secrets.js";
 import { readSettings, type Settings } from "./core/settings.js";
 import { openEmbedded } from "./embedded/index.js";
@@ -25,6 +26,18 @@ export interface ConnectOptions {
   connectTimeoutSeconds?: number;
 }
 
+const optionNames: OptionNames<ConnectOptions> = {
+  databaseUrl: true,
+  directDatabaseUrl: true,
+  embedded: true,
+  schema: true,
+  artifacts: true,
+  settings: true,
+  maxConnections: true,
+  dispatcher: true,
+  connectTimeoutSeconds: true,
+};
+
 /** Opens a connection pool. It writes nothing until it is used. */
 export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
   if (process.env.ORACLE_WORKER_ISOLATED === "1") {
@@ -34,6 +47,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Oracle> {
       "connect() was called where a handler runs in a thread or process: define such jobs in a module of their own, apart from the program that starts the worker.",
     );
   }
+  checkOptionNames("connect", options, optionNames);
   const { databaseUrl, directDatabaseUrl, schema, artifacts, maxConnections, connectTimeoutSeconds } =
     options;
   // Before anything can go wrong and be told of.

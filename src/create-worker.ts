@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { OracleError } from "./core/errors.js";
 import type { JobLog, WorkerEventListener } from "./core/events.js";
 import type { Lease } from "./core/job.js";
+import { checkOptionNames, type OptionNames } from "./core/options.js";
 import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import { Registry } from "./handlers/registry.js";
 import { Runners } from "./handlers/runners.js";
@@ -42,11 +43,26 @@ export interface CreateWorkerOptions {
   journal?: Journal;
 }
 
+const optionNames: OptionNames<CreateWorkerOptions> = {
+  jobs: true,
+  queues: true,
+  tenant: true,
+  concurrency: true,
+  leaseSeconds: true,
+  pollSeconds: true,
+  shutdownGraceSeconds: true,
+  workerId: true,
+  onEvent: true,
+  log: true,
+  journal: false,
+};
+
 /** Starts a worker in this process. It never ends its host: a handler's fault is its attempt's fault. */
 export async function createWorker(oracle: Oracle, options: CreateWorkerOptions): Promise<Worker> {
+  checkOptionNames("createWorker", options, optionNames);
+  checkOptions(options);
   const { settings } = oracle;
   const { journal } = options;
-  checkOptions(options);
   await oracle.check();
   const registry = new Registry(options.jobs);
   const workerId = options.workerId ?? uniqueWorkerId(settings.WORKER_ID);

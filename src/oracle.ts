@@ -1,11 +1,9 @@
-import { Announcer } from "./announcer.js";
 import { collectOrphans } from "./artifacts/collect.js";
 import { openArtifactStore } from "./artifacts/open.js";
 import type { ArtifactStore } from "./artifacts/store.js";
 import type { Connection } from "./connection.js";
 import type { Dispatcher } from "./core/dispatch.js";
 import type { Effect, Step } from "./core/effect.js";
-import { OracleError } from "./core/errors.js";
 import type { Artifact, Attempt, Job, LogLine, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { Settings } from "./core/settings.js";
@@ -19,8 +17,8 @@ import { type Acquired, acquire, startJob } from "./store/acquire.js";
 import { findReferences, listArtifacts } from "./store/artifact.js";
 import { checkSchema } from "./store/check-schema.js";
 import { cancel, retry, retryAll } from "./store/control.js";
-import { Database, type SqlClient } from "./store/database.js";
-import { type Enqueued, enqueue, type NewJob } from "./store/enqueue.js";
+import { Database } from "./store/database.js";
+import type { NewJob } from "./store/enqueue.js";
 import { checkFork } from "./store/fork.js";
 import { type JobFilter, type JobPage, list, type Paging } from "./store/list.js";
 import { getEffects } from "./store/list-effects.js";
@@ -33,14 +31,25 @@ import { type Finding, resolve } from "./store/resolve.js";
 import { getSteps, takeOverSteps } from "./store/steps.js";
 import { setTenant, tenants } from "./store/tenants.js";
 import { Waiter } from "./store/wait.js";
-import { type EnqueueOptions, likeness, submitAll, toNewJob } from "./submit.js";
+import {
+  checkMany,
+  checkSingle,
+  type EnqueueOptions,
+  likeness,
+  type ManyOptions,
+  type SingleOptions,
+  toNewJob,
+  typeOf,
+} from "./submit.js";
+import { Submitter } from "./submitter.js";
 
 /** An installation of Oracle Worker: submit jobs, watch them, steer them. */
 export class Oracle {
   /** Runs every statement as the restricted role. For this package's own parts. */
   readonly db: Database;
+  /** Stores prepared jobs. For this package's own parts. */
+  readonly submitter: Submitter;
   private readonly waiter: Waiter;
-  private readonly announcer: Announcer | undefined;
   private openedStore: Promise<ArtifactStore> | undefined;
   private closed: Promise<void> | undefined;
 
@@ -57,7 +66,7 @@ export class Oracle {
       connectTimeoutMs: (connection.connectTimeoutSeconds ?? 10) * 1000,
     });
     this.waiter = new Waiter(this.db);
-    this.announcer = connection.dispatcher && new Announcer(connection.dispatcher);
+    this.submitter = new Submitter(this.db, connection.dispatcher);
   }
 
   /** For this package's own parts. */
@@ -88,56 +97,40 @@ export class Oracle {
     await checkSchema(this.db, this.settings.STRICT_ROLES);
   }
 
-  /** Submits one job; with `client`, inside that client's transaction. */
+  /** Submits one job; with `client`, inside that client's transaction. Others that come meanwhile share a statement. */
   async enqueue<D extends JobDefinition | string>(
     job: D,
     input: Input<D>,
-    options: EnqueueOptions & { client?: SqlClient } = {},
+    options: SingleOptions = {},
   ): Promise<JobHandle<Output<D>>> {
+    checkSingle(options);
     const { client, ...rest } = options;
-    const [enqueued] = await this.submit([await this.prepare(job, input, rest)], client);
-    return new JobHandle(this, enqueued as Enqueued);
+    const row = await this.prepare(job, input, rest);
+    return new JobHandle(this, await this.submitter.one(row, client));
   }
 
   /** Submits many jobs of one type with the same options, a few thousand per statement. */
   async enqueueMany<D extends JobDefinition | string>(
     job: D,
     inputs: Input<D>[],
-    options: Omit<EnqueueOptions, "key"> & { keys?: string[]; client?: SqlClient } = {},
+    options: ManyOptions = {},
   ): Promise<JobHandle<Output<D>>[]> {
+    checkMany(inputs, options);
     const { client, keys, ...rest } = options;
-    if (keys && keys.length !== inputs.length) {
-      const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
-      throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
-    }
     // Everything is checked before anything is stored.
     const jobs: NewJob[] = [];
     for (const [index, input] of inputs.entries()) {
       const key = keys?.[index];
       jobs.push(await this.prepare(job, input, key === undefined ? rest : { ...rest, key }));
     }
-    return (await this.submit(jobs, client)).map((one) => new JobHandle(this, one));
-  }
-
-  /** Submits prepared rows, a few thousand per statement, two statements at a time; one in a client's transaction. */
-  submit(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
-    return submitAll(jobs, client ? 1 : 2, (chunk) => this.store(chunk, client));
-  }
-
-  /** With a broker, announces at once what has committed; what it does not hear the outbox tells it later. */
-  private async store(jobs: NewJob[], client?: SqlClient): Promise<Enqueued[]> {
-    const { announcer } = this;
-    const enqueued = await enqueue(this.db, jobs, { client, announcing: announcer !== undefined && !client });
-    if (announcer && !client) announcer.announce(jobs, enqueued);
-    return enqueued;
+    return (await this.submitter.many(jobs, client)).map((one) => new JobHandle(this, one));
   }
 
   /** Checks a submission; a definition's input schema is applied here already, so that a mistake shows at once. */
   async prepare(job: JobDefinition | string, input: unknown, options: EnqueueOptions): Promise<NewJob> {
     const limits = { maxBytes: this.settings.MAX_PAYLOAD_BYTES, maxDepth: this.settings.MAX_PAYLOAD_DEPTH };
-    if (typeof job === "string") return toNewJob(job, input, options, limits);
-    const row = toNewJob(job.type, input, options, limits);
-    await validate(job.input, input, "INPUT_INVALID");
+    const row = toNewJob(typeOf(job), input, options, limits);
+    if (typeof job !== "string") await validate(job.input, input, "INPUT_INVALID");
     return row;
   }
 
@@ -291,9 +284,13 @@ export class Oracle {
   }
 
   close(): Promise<void> {
-    this.closed ??= Promise.all([this.announcer?.settled(), this.db.close()]).then(() =>
-      this.connection.onClose?.(),
-    );
+    this.closed ??= this.shut();
     return this.closed;
+  }
+
+  private async shut(): Promise<void> {
+    await this.submitter.close();
+    await this.db.close();
+    await this.connection.onClose?.();
   }
 }

@@ -1,9 +1,13 @@
+import { inspect } from "node:util";
 import { OracleError } from "./core/errors.js";
 import { specHash } from "./core/hash.js";
 import { newId } from "./core/ids.js";
 import type { Job } from "./core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
-import type { Enqueued, NewJob } from "./store/enqueue.js";
+import { checkOptionNames, type OptionNames } from "./core/options.js";
+import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
+import type { SqlClient } from "./store/database.js";
+import type { NewJob } from "./store/enqueue.js";
 
 export interface EnqueueOptions {
   /** Idempotency key, unique within the tenant. Default: the job's own id. */
@@ -33,6 +37,39 @@ export interface EnqueueOptions {
   replayOf?: string;
 }
 
+export type SingleOptions = EnqueueOptions & { client?: SqlClient };
+export type ManyOptions = Omit<EnqueueOptions, "key"> & { keys?: string[]; client?: SqlClient };
+
+const common: OptionNames<Omit<EnqueueOptions, "key">> = {
+  queue: true,
+  priority: true,
+  runAfter: true,
+  deadline: true,
+  maxAttempts: true,
+  timeoutSeconds: true,
+  dedupe: true,
+  tenant: true,
+  version: true,
+  concurrencyKey: true,
+  concurrencyLimit: true,
+  replayOf: false,
+};
+
+export function checkSingle(options: SingleOptions): void {
+  checkOptionNames("enqueue", options, { key: true, ...common, client: true });
+}
+
+export function checkMany(inputs: unknown[], options: ManyOptions): void {
+  checkOptionNames("enqueueMany", options, { keys: true, ...common, client: true });
+  const { keys } = options;
+  if (!Array.isArray(inputs)) throw wrong("inputs", inputs, "a list");
+  if (keys !== undefined && !Array.isArray(keys)) throw wrong("keys", keys, "a list");
+  if (keys && keys.length !== inputs.length) {
+    const message = `keys has ${keys.length} entries for ${inputs.length} inputs.`;
+    throw new OracleError("INVALID_ARGUMENT", message, { field: "keys" });
+  }
+}
+
 /** From the least to the most that each number may be. */
 export const submissionBounds = {
   priority: [-1_000_000, 1_000_000],
@@ -51,27 +88,10 @@ export const nameLengths = {
   key: 1000,
 } as const;
 
-/** Jobs per statement of a bulk enqueue. */
-const BULK = 2000;
-
-/** Stores prepared rows in chunks, so many at a time. */
-export async function submitAll(
-  jobs: NewJob[],
-  atOnce: number,
-  store: (chunk: NewJob[]) => Promise<Enqueued[]>,
-): Promise<Enqueued[]> {
-  const chunks = Array.from({ length: Math.ceil(jobs.length / BULK) }, (_, n) =>
-    jobs.slice(n * BULK, (n + 1) * BULK),
-  );
-  const stored: Enqueued[][] = [];
-  let next = 0;
-  const lane = async () => {
-    for (let n = next++; n < chunks.length; n = next++) stored[n] = await store(chunks[n] as NewJob[]);
-  };
-  const lanes = await Promise.allSettled(Array.from({ length: atOnce }, lane));
-  const failed = lanes.find((result) => result.status === "rejected");
-  if (failed) throw failed.reason;
-  return stored.flat();
+export function typeOf(job: JobDefinition | string): string {
+  if (typeof job === "string") return job;
+  if (isJobDefinition(job)) return job.type;
+  throw wrong("job", job, "a job type's name or a value made with defineJob");
 }
 
 /** Checks a submission at the edge and makes the row of it; nothing is stored when this throws. */
@@ -155,12 +175,15 @@ const TEN_YEARS_SECONDS = 315_360_000;
 function checkMoment(field: string, value: Date | number | undefined): Date | number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && value >= 0 && value <= TEN_YEARS_SECONDS) return value;
-  if (value instanceof Date && !Number.isNaN(value.getTime()) && value.getUTCFullYear() < 10_000)
-    return value;
-  throw wrong(field, value, "a valid Date, or seconds from 0 to ten years");
+  if (value instanceof Date) {
+    const year = value.getUTCFullYear();
+    if (year >= 1 && year < 10_000) return value;
+  }
+  throw wrong(field, value, "a valid Date of the years 1 to 9999, or seconds from 0 to ten years");
 }
 
 function wrong(field: string, value: unknown, right: string): OracleError {
-  const shown = typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : String(value);
+  const shown =
+    typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : inspect(value, { depth: 0 });
   return new OracleError("INVALID_ARGUMENT", `${field} is ${shown}; it must be ${right}.`, { field });
 }

@@ -102,3 +102,9 @@ describe.each(["process", "python"])("a child process, %s,", (place) => {
     expect(await db.oracle.effects(held)).toMatchObject([{ state: "IN_DOUBT", dispatches: 1 }]);
   });
 });
+
+it.each(["thread", "process"])("a plan that is no list is named as what is wrong, in a %s", async (place) => {
+  const id = await submit(`${place} plan`, { how: "plans nothing" });
+  await until("its end", async () => (await db.oracle.get(id))?.error);
+  expect((await db.oracle.get(id))?.error).toMatchObject({ code: "INVALID_ARGUMENT", field: "effects" });
+});

@@ -99,6 +99,20 @@ describe("migrate", () => {
     await oracle.close();
   });
 
+  it("does not miss the right to vacuum, which an upgrade of the server does not bring", async () => {
+    const oracle = await open({ schema });
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query(
+      "SELECT current_setting('server_version_num')::int >= 170000 AS known",
+    );
+    if (rows[0].known)
+      await client.query(`REVOKE MAINTAIN ON ${schema}.jobs FROM ${schema}_worker, ${schema}_owner`);
+    await client.end();
+    expect(await verifySchema(oracle.db)).toEqual({ differences: [] });
+    await oracle.close();
+  });
+
   it("printed and run by hand, it leaves what migrate would leave", async () => {
     const oracle = await open({ schema: printed });
     await administer(url, printMigrations(printed));

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readSettings } from "../dist/core/settings.js";
 import { type PruneOptions, prune, pruneNext } from "../dist/store/prune.js";
+import { vacuum } from "../dist/store/vacuum.js";
 import { runToEnd } from "./support/cli.js";
 import { echo, flaky } from "./support/jobs.js";
 import { claimFrom, workerDatabase } from "./support/leases.js";
@@ -260,6 +261,23 @@ describe("the policy RETENTION", () => {
   });
 });
 
+describe("a pass", () => {
+  it("ends although others become old as fast as it looks at them", async () => {
+    await db.sql("UPDATE oracle.retention SET next_pass_at = clock_timestamp(), position = $1", [FIRST]);
+    for (let n = 0; n < 5; n++) await finished({}, 0);
+    let young: string[] = [];
+    let deleted: number | undefined;
+    for (let step = 0; step < 40 && deleted === undefined; step++) {
+      const [row] = await db.as("worker", "SELECT * FROM oracle.prune_step(2, 0, 0, 0)");
+      deleted = row?.pass_deleted ?? undefined;
+      if (deleted === undefined) young = [...young, await finished({}, 0), await finished({}, 0)];
+    }
+    expect(Number(deleted)).toBeGreaterThanOrEqual(5);
+    // What became old meanwhile is the next pass's.
+    for (const id of young) expect(await left(id)).toBe(true);
+  });
+});
+
 describe("a tenant's own retention", () => {
   it("goes before everybody's, in both directions, and holds without it", async () => {
     await db.oracle.addTenant("brief", { retentionSeconds: 10 * DAY });
@@ -308,7 +326,7 @@ describe("the command prune", () => {
   });
 });
 
-// Last: its young jobs are in the way of the others.
+// Last: their young jobs are in the way of the others.
 describe("many young jobs", () => {
   it("are jumped over, and old ones around them found", async () => {
     const [row] = await db.sql("SELECT job_id FROM oracle.enqueue('echo', '{\"n\": 1}', queue => 'pruned')");
@@ -318,7 +336,7 @@ describe("many young jobs", () => {
     // More than a batch, so that the young are jumped over.
     const young = await db.oracle.enqueueMany(
       "echo",
-      Array.from({ length: 1200 }, (_, n) => ({ n })),
+      Array.from({ length: 2500 }, (_, n) => ({ n })),
       { queue: "nobody" },
     );
     const old = await finished();
@@ -328,5 +346,68 @@ describe("many young jobs", () => {
     // Its id is as young as the others'; it goes when the ids' time has passed too.
     await prune(db.oracle.db, { olderThanSeconds: 0, keyProtectionSeconds: 0 });
     expect(await left(old)).toBe(false);
+  });
+});
+
+describe("a backlog", () => {
+  it("of several batches goes batch by batch, and each says how many it took", async () => {
+    const store = workerDatabase(db);
+    const handles = await db.oracle.enqueueMany(
+      echo,
+      Array.from({ length: 4500 }, (_, n) => ({ n })),
+      { queue: "backlog" },
+    );
+    const worker = await db.worker({ jobs: [echo], queues: ["backlog"], concurrency: 50 });
+    await worker.drained();
+    await worker.stop();
+    const last = handles.at(-1)?.id as string;
+    await db.sql("UPDATE oracle.retention SET next_pass_at = clock_timestamp(), position = $1, deleted = 0", [
+      FIRST,
+    ]);
+    const steps: { deleted: number; passDeleted: number | undefined }[] = [];
+    await until("the end of a pass", async () => {
+      const step = await pruneNext(store, {
+        retentionSeconds: 0,
+        keyProtectionSeconds: 0,
+        pauseSeconds: 3600,
+      });
+      if (step) steps.push(step);
+      return step?.passDeleted !== undefined;
+    });
+    const deleted = steps.reduce((sum, step) => sum + step.deleted, 0);
+    expect(deleted).toBeGreaterThanOrEqual(4500);
+    expect(steps.at(-1)?.passDeleted).toBe(deleted);
+    expect(Math.max(...steps.map((step) => step.deleted))).toBeLessThanOrEqual(2000);
+    expect(await left(last)).toBe(false);
+    // What is left of it by name: nothing.
+    for (const table of tables) {
+      const [row] = await db.sql(`SELECT count(*)::int AS n FROM oracle.${table} WHERE job_id = $1`, [last]);
+      expect(row?.n, table).toBe(0);
+    }
+    await store.close();
+  });
+
+  it("of dead rows is vacuumed by workers, where the server knows such a right", async () => {
+    const store = workerDatabase(db);
+    // Nobody else is to be faster.
+    await db.sql("ALTER TABLE oracle.timers SET (autovacuum_enabled = false)");
+    const later = Array.from({ length: 6000 }, (_, n) => ({ n }));
+    await db.oracle.enqueueMany("echo", later, { queue: "nobody", runAfter: 3600 });
+    const client = new pg.Client(db.url);
+    await client.connect();
+    await client.query("DELETE FROM oracle.timers");
+    await client.end();
+    const dead = async () => {
+      const [row] = await db.sql(
+        "SELECT n_dead_tup::int AS n FROM pg_stat_user_tables WHERE schemaname = 'oracle' AND relname = 'timers'",
+      );
+      return row?.n as number;
+    };
+    await until("the statistics", async () => (await dead()) > 5000);
+    const [server] = await db.sql("SELECT current_setting('server_version_num')::int >= 170000 AS knows");
+    expect((await vacuum(store, "by jobs")).includes("timers")).toBe(server?.knows);
+    if (server?.knows) await until("fewer dead rows", async () => (await dead()) < 5000);
+    expect(await vacuum(store, "by jobs")).not.toContain(server?.knows ? "timers" : "jobs");
+    await store.close();
   });
 });

@@ -5,6 +5,12 @@
 -- A job that others were made from. The column never changes and is NULL on a job's ordinary way.
 CREATE INDEX idx_jobs_replay_of ON {schema}.jobs (replay_of) WHERE replay_of IS NOT NULL;
 
+-- Logs and artifacts are written for running attempts only, by functions that hold them, and attempts are deleted here
+-- only, of finished jobs: nothing is left for these keys to guard. Their cascades took two queries per attempt, which
+-- were two thirds of what pruning costs (docs/decisions/0018-pruning-that-keeps-up.md).
+ALTER TABLE {schema}.attempt_logs DROP CONSTRAINT attempt_logs_job_id_attempt_no_fkey;
+ALTER TABLE {schema}.artifacts DROP CONSTRAINT artifacts_job_id_attempt_no_fkey;
+
 -- The first id that a program could have minted at a moment: ids of version 7 begin with their time.
 CREATE FUNCTION {schema}.first_id_at(moment timestamptz) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -15,7 +21,7 @@ $$;
 -- it only counts them. No index on state or time is needed for that: ids of programs grow with time, so the old ones
 -- come first, and the block of those that are too young is jumped over. Random ids (SQL enqueue) lie around it.
 -- next_after is where to go on, NULL at the end. With p_own a tenant's own retention (013_tenants.sql) goes before
--- p_older_than, which is NULL where everybody else's jobs are kept for ever.
+-- p_older_than, which is NULL where everybody else's jobs are kept for ever. Ages are those at p_moment, or now.
 --
 -- Never deleted: what is not finished or held, what has an effect in doubt, the origin of a replay that is
 -- unfinished or still reads the origin's artifacts, and for p_key_seconds what was submitted with a key of its own,
@@ -24,7 +30,8 @@ $$;
 -- submitted before; whoever submits one holds its origin (check_replays).
 CREATE FUNCTION {schema}.prune_jobs(
   p_after uuid, p_limit integer, p_older_than float8, p_key_seconds float8,
-  p_states {schema}.oracle_job_state[], p_tenant text, p_dry_run boolean, p_own boolean
+  p_states {schema}.oracle_job_state[], p_tenant text, p_dry_run boolean, p_own boolean,
+  p_moment timestamptz DEFAULT NULL
 ) RETURNS TABLE (deleted integer, next_after uuid)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -32,7 +39,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE
-  moment constant timestamptz := clock_timestamp();
+  moment constant timestamptz := coalesce(p_moment, clock_timestamp());
   keys_before constant timestamptz := moment - make_interval(secs => p_key_seconds);
   -- What ended after this is too young for everybody.
   ended_before constant timestamptz := moment - make_interval(secs => CASE
@@ -72,7 +79,8 @@ BEGIN
     DELETE FROM {schema}.effects WHERE job_id = ANY (old);
     -- Its card, metrics and references to artifacts go with it (016_evolution.sql).
     DELETE FROM {schema}.evolution_jobs WHERE job_id = ANY (old);
-    -- Their log lines and artifacts go with them.
+    DELETE FROM {schema}.attempt_logs WHERE job_id = ANY (old);
+    DELETE FROM {schema}.artifacts WHERE job_id = ANY (old);
     DELETE FROM {schema}.attempts WHERE job_id = ANY (old);
     DELETE FROM {schema}.jobs WHERE job_id = ANY (old);
   END IF;
@@ -93,17 +101,21 @@ CREATE TABLE {schema}.retention (
   position uuid NOT NULL,
   -- In the pass that goes on.
   deleted bigint NOT NULL DEFAULT 0,
+  -- A pass judges by the moment of its beginning: it would else run after the jobs that become old meanwhile, and where
+  -- many come it would never get back to those that it has passed by.
+  began_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   next_pass_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 INSERT INTO {schema}.retention (position) VALUES ('00000000-0000-0000-0000-000000000000');
 
--- One small step of the pass; no row when it is somebody else's turn, not yet time, or nothing is to be forgotten. pass_deleted is set with the
--- last step of a pass: how many jobs it deleted in all.
+-- One small step of the pass; no row when it is somebody else's turn, not yet time, or nothing is to be forgotten.
+-- pass_deleted is set with the last step of a pass: how many jobs it deleted in all.
 CREATE FUNCTION {schema}.prune_step(
   p_limit integer, p_older_than float8, p_key_seconds float8, p_pause_seconds float8
 ) RETURNS TABLE (deleted integer, pass_deleted bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+  first constant uuid := '00000000-0000-0000-0000-000000000000';
   pass {schema}.retention;
   step record;
 BEGIN
@@ -115,17 +127,34 @@ BEGIN
   IF NOT FOUND THEN
     RETURN;
   END IF;
+  IF pass.position = first THEN
+    pass.began_at := clock_timestamp();
+  END IF;
   SELECT p.* INTO step FROM {schema}.prune_jobs(pass.position, p_limit, p_older_than, p_key_seconds,
-    ARRAY['SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED']::{schema}.oracle_job_state[], NULL, false, true) p;
+    ARRAY['SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED']::{schema}.oracle_job_state[], NULL, false, true,
+    pass.began_at) p;
   deleted := step.deleted;
   IF step.next_after IS NULL THEN
     pass_deleted := pass.deleted + step.deleted;
-    UPDATE {schema}.retention SET position = '00000000-0000-0000-0000-000000000000', deleted = 0,
+    UPDATE {schema}.retention SET position = first, deleted = 0,
       next_pass_at = clock_timestamp() + make_interval(secs => p_pause_seconds);
   ELSE
-    UPDATE {schema}.retention SET position = step.next_after, deleted = pass.deleted + step.deleted;
+    UPDATE {schema}.retention SET position = step.next_after, deleted = pass.deleted + step.deleted,
+      began_at = pass.began_at;
   END IF;
   RETURN NEXT;
+END
+$$;
+
+-- Whoever prunes also vacuums what it leaves behind, and the narrow tables that every job passes through: autovacuum comes
+-- once a minute at best, and at ten thousand jobs a second that is a lot of dead rows. Older servers know no such right; there
+-- it is autovacuum's alone.
+DO $$
+BEGIN
+  IF current_setting('server_version_num')::integer >= 170000 THEN
+    GRANT MAINTAIN ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.jobs,
+      {schema}.attempts, {schema}.results, {schema}.attempt_logs TO {role}_worker;
+  END IF;
 END
 $$;
 

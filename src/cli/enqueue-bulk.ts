@@ -71,7 +71,7 @@ async function storeChunk(oracle: Oracle, chunk: Chunk, summary: BulkSummary): P
   if (chunk.jobs.length === 0) return;
   try {
     // Ids are made here, so trying again after a lost reply cannot store a job twice.
-    const stored = await untilReachable(CLIENT_PATIENCE_MS, () => oracle.submit(chunk.jobs));
+    const stored = await untilReachable(CLIENT_PATIENCE_MS, () => oracle.submitter.many(chunk.jobs));
     const created = stored.filter(({ jobId }, at) => jobId === chunk.jobs[at]?.jobId).length;
     summary.enqueued += created;
     summary.existing += stored.length - created;

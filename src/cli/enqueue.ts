@@ -127,8 +127,8 @@ async function enqueueCommand(call: Call<EnqueueFlags>, type: string | undefined
   );
   await call.withOracle(async (oracle) => {
     // The job's id is made here, so trying again after a lost reply cannot store it twice.
-    const [enqueued] = await untilReachable(CLIENT_PATIENCE_MS, () => oracle.submit([job]));
-    await showEnqueued(oracle, out, flags.wait, job, enqueued as Enqueued);
+    const enqueued = await untilReachable(CLIENT_PATIENCE_MS, () => oracle.submitter.one(job));
+    await showEnqueued(oracle, out, flags.wait, job, enqueued);
   });
 }
 

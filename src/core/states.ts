@@ -30,7 +30,7 @@ const otherWords: Record<string, JobState> = {
 };
 
 export function parseJobState(word: string, field = "state"): JobState {
-  const upper = word.toUpperCase();
+  const upper = String(word).toUpperCase();
   const state = jobStates.find((known) => known === upper) ?? otherWords[upper];
   if (state) return state;
   const known = [...jobStates, ...Object.keys(otherWords)].join(", ");

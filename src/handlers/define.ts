@@ -2,12 +2,14 @@ import { hash } from "node:crypto";
 import { inspect } from "node:util";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { EffectSpec } from "../core/effect.js";
-import { OracleError, TerminalError } from "../core/errors.js";
+import { OracleError } from "../core/errors.js";
 import type { JobLog } from "../core/events.js";
 import type { JsonValue } from "../core/json.js";
+import { checkOptionNames, type OptionNames } from "../core/options.js";
 import { type Backoff, defaultBackoff } from "../core/retry.js";
 import { callerModule } from "./caller.js";
 import type { EffectCall, EffectOptions } from "./effects.js";
+import { LONGEST_SECONDS } from "./snooze.js";
 
 /** What a handler may use while it runs. */
 export interface JobContext<Input> {
@@ -127,23 +129,30 @@ export interface JobDefinition<
   run(context: JobContext<never>): unknown;
 }
 
-const LONGEST_SNOOZE_SECONDS = 315_360_000;
-
-/** Thrown by `snooze`. */
-export class Snooze extends Error {
-  constructor(readonly seconds: number) {
-    super("snooze");
-    if (!(seconds >= 0 && seconds <= LONGEST_SNOOZE_SECONDS)) {
-      throw new TerminalError(`snooze(${seconds}): give seconds from 0 to ${LONGEST_SNOOZE_SECONDS}.`);
-    }
-  }
-}
+const optionNames: OptionNames<JobOptions<StandardSchemaV1, StandardSchemaV1>> = {
+  type: true,
+  input: true,
+  output: true,
+  timeoutSeconds: true,
+  backoff: true,
+  version: true,
+  isolation: true,
+  approve: true,
+  run: true,
+  executable: true,
+  warm: true,
+  env: true,
+  cwd: true,
+  memoryMb: true,
+  cpuSeconds: true,
+};
 
 const marker = Symbol.for("oracle-worker.job");
 
 export function defineJob<In extends StandardSchemaV1, Out extends StandardSchemaV1>(
   options: JobOptions<In, Out>,
 ): JobDefinition<In, Out> {
+  checkOptionNames("defineJob", options, optionNames);
   check(options);
   const {
     type,
@@ -281,7 +290,7 @@ function isBackoff(value: unknown): boolean {
   return Object.entries(value).every(([key, part]) =>
     key === "kind"
       ? ["exponential", "linear", "fixed"].includes(part)
-      : ["baseSeconds", "capSeconds"].includes(key) && part >= 0 && part <= LONGEST_SNOOZE_SECONDS,
+      : ["baseSeconds", "capSeconds"].includes(key) && part >= 0 && part <= LONGEST_SECONDS,
   );
 }
 

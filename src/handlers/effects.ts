@@ -82,8 +82,19 @@ function asRecorded(request: JsonValue): JsonValue {
   return JSON.parse(JSON.stringify(request)) as JsonValue;
 }
 
+/** A whole plan. */
+export function toEffectRequests(planned: EffectSpec[]): EffectRequest[] {
+  if (!Array.isArray(planned)) {
+    throw invalid(
+      `plan: ${planned === null ? "null" : typeof planned} is given; it must be a list of { key, kind, request }.`,
+      "effects",
+    );
+  }
+  return planned.map(toEffectRequest);
+}
+
 /** A handler's word for it, as it is recorded. */
-export function toEffectRequest(spec: EffectSpec): EffectRequest {
+function toEffectRequest(spec: EffectSpec): EffectRequest {
   if (typeof spec !== "object" || spec === null) {
     throw invalid(`effect: ${String(spec)} is given; it must be { key, kind, request }.`, "effect");
   }

@@ -10,7 +10,8 @@ import {
 import type { Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { retryAfterOf, toStoredError } from "../core/retry.js";
-import { Snooze, type Usage } from "./define.js";
+import type { Usage } from "./define.js";
+import { Snooze } from "./snooze.js";
 
 // What a handler in another thread or process and its worker say to each other. docs/protocol.md is the same for
 // people; names are in snake_case because any language speaks it.

@@ -2,8 +2,8 @@ import type { EffectSpec } from "../core/effect.js";
 import type { LogLevel } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import { toLooseJsonText } from "../core/json-loose.js";
-import { type ArtifactRef, type ArtifactSource, isStream, type JobContext, Snooze } from "./define.js";
-import { runEffect, runStep, toEffectRequest } from "./effects.js";
+import { type ArtifactRef, type ArtifactSource, isStream, type JobContext } from "./define.js";
+import { runEffect, runStep, toEffectRequests } from "./effects.js";
 import { follow, leftOpen } from "./open-calls.js";
 import {
   type ArtifactContent,
@@ -15,6 +15,7 @@ import {
 } from "./protocol.js";
 import type { Recorder } from "./recorder.js";
 import { remoteRecorder } from "./remote-recorder.js";
+import { Snooze } from "./snooze.js";
 
 /** A handler's context in another thread or process than its worker: what it asks for goes out as messages. */
 export class RemoteContext {
@@ -117,7 +118,7 @@ export class RemoteContext {
 }
 
 async function plan(effects: Recorder["effects"], planned: EffectSpec[]): Promise<void> {
-  await effects.plan(planned.map(toEffectRequest));
+  await effects.plan(toEffectRequests(planned));
 }
 
 /** More than the worker keeps of it. */

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { type ErrorCode, OracleError } from "../core/errors.js";
 
 interface PgError extends Error {
@@ -95,4 +96,10 @@ export function isTransient(error: unknown): boolean {
   const code = error instanceof Error ? (error as PgError).code : undefined;
   // Serialization failure, deadlock, lock timeout, cancelled by an administrator, disk full for a while.
   return code !== undefined && ["40001", "40P01", "55P03", "57014", "53200", "53400"].includes(code);
+}
+
+/** Whether the server has refused the statement, so that nothing of it is stored. After anything else, who knows. */
+export function isRefused(error: unknown): boolean {
+  const said = error instanceof OracleError ? error.cause : error;
+  return said instanceof pg.DatabaseError && !unreachable.has(said.code ?? "");
 }

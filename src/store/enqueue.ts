@@ -32,6 +32,9 @@ export interface Enqueued {
   joined: "key" | "active" | "result" | null;
 }
 
+/** What became of one job among several, each of which stands for itself. */
+export type Outcome = Enqueued | OracleError;
+
 export interface SubmitOptions {
   /** Inside this client's transaction. */
   client?: SqlClient | undefined;
@@ -44,6 +47,15 @@ const insertJobs = statement<{ job_id: string }>(
   "enqueue",
   `SELECT job_id FROM {schema}.enqueue_jobs(
      $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) AS job_id`,
+);
+
+// The same for strangers who share a statement: where one of them has to wait for somebody's transaction, it gives up
+// soon. Arguments are evaluated before the call, and a CASE is not folded away.
+const insertStrangers = statement<{ job_id: string }>(
+  "enqueue-strangers",
+  `SELECT job_id FROM {schema}.enqueue_jobs(
+     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+     CASE WHEN set_config('lock_timeout', '100ms', true) IS NOT NULL THEN $20::boolean END) AS job_id`,
 );
 
 const findExisting = statement<{
@@ -89,54 +101,91 @@ export async function enqueue(
   options: SubmitOptions = {},
 ): Promise<Enqueued[]> {
   const { client } = options;
-  const mayJoin = jobs.some((job) => job.key !== undefined || job.dedupe !== undefined);
-  if (!mayJoin) {
+  if (!jobs.some(mayJoin)) {
     await insert(db, jobs, options);
-    return jobs.map(({ jobId }) => ({ jobId, created: true, joined: null }));
+    return jobs.map(made);
   }
+  const all = async (own: SqlClient | undefined) =>
+    (await enqueueOrJoin(db, jobs, { ...options, client: own })).map(orThrow);
   // One job that joins stores nothing, so only several need a transaction to stay all or nothing.
-  if (client || jobs.length === 1) return enqueueOrJoin(db, jobs, options);
-  return db.transaction((own) => enqueueOrJoin(db, jobs, { ...options, client: own }));
+  return client || jobs.length === 1 ? all(client) : db.transaction(all);
 }
 
-async function enqueueOrJoin(db: Database, jobs: NewJob[], options: SubmitOptions): Promise<Enqueued[]> {
+/**
+ * Stores jobs of several submitters, each for itself: a conflict is the one job's outcome. Where the server refuses
+ * the statement nothing is stored; then each must be tried apart.
+ */
+export async function enqueueEach(
+  db: Database,
+  jobs: NewJob[],
+  options: Pick<SubmitOptions, "announcing"> = {},
+): Promise<Outcome[]> {
+  return enqueueOrJoin(db, jobs, options, jobs.length > 1 ? insertStrangers : insertJobs);
+}
+
+function orThrow(outcome: Outcome): Enqueued {
+  if (outcome instanceof OracleError) throw outcome;
+  return outcome;
+}
+
+function mayJoin(job: NewJob): boolean {
+  return job.key !== undefined || job.dedupe !== undefined;
+}
+
+async function enqueueOrJoin(
+  db: Database,
+  jobs: NewJob[],
+  options: SubmitOptions,
+  sql = insertJobs,
+): Promise<Outcome[]> {
   const { client } = options;
-  const outcome = new Map<NewJob, Enqueued>();
-  await joinSucceededTwins(db, jobs, outcome, client);
+  const outcomes = new Map<NewJob, Outcome>();
+  await joinSucceededTwins(db, jobs, outcomes, client);
   // A twin can finish between the refused insert and the look-up; then there is room for a new job.
   for (let round = 0; round < 10; round++) {
-    const open = jobs.filter((job) => !outcome.has(job));
-    if (open.length === 0) return jobs.map((job) => outcome.get(job) as Enqueued);
-    const inserted = await insert(db, open, options);
+    const open = jobs.filter((job) => !outcomes.has(job));
+    if (open.length === 0) break;
+    const inserted = await insert(db, open, options, sql);
     for (const job of open) {
-      if (inserted.has(job.jobId)) outcome.set(job, { jobId: job.jobId, created: true, joined: null });
+      // Without a key the id is the job's own, there from an earlier try at most.
+      if (inserted.has(job.jobId) || !mayJoin(job)) outcomes.set(job, made(job));
     }
     await joinExisting(
       db,
-      open.filter((job) => !outcome.has(job)),
-      outcome,
+      open.filter((job) => !outcomes.has(job)),
+      outcomes,
       client,
     );
   }
-  throw new OracleError("INTERNAL", "Enqueue kept meeting a twin that was gone a moment later; try again.");
+  const message = "Enqueue kept meeting a twin that was gone a moment later; try again.";
+  return jobs.map((job) => outcomes.get(job) ?? new OracleError("INTERNAL", message));
+}
+
+function made({ jobId }: NewJob): Enqueued {
+  return { jobId, created: true, joined: null };
 }
 
 async function insert(
   db: Database,
   jobs: NewJob[],
   { client, announcing = false }: SubmitOptions,
+  sql = insertJobs,
 ): Promise<Set<string>> {
-  // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle.
-  const rows = jobs.some((job) => job.key !== undefined || job.dedupe)
-    ? [...jobs].sort((a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId))
-    : jobs;
+  // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle. Strangers
+  // keep the order in which they came, and do not wait long.
+  const rows =
+    sql === insertJobs && jobs.some(mayJoin)
+      ? [...jobs].sort(
+          (a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId),
+        )
+      : jobs;
   // A column in which nobody gives a value is not sent.
   const column = <T>(pick: (job: NewJob) => T | null | undefined) => {
     const values = rows.map(pick);
     return values.some((value) => value !== null && value !== undefined) ? values : null;
   };
   const inserted = await db.query(
-    insertJobs,
+    sql,
     [
       column((job) => job.jobId),
       column((job) => job.tenantId),
@@ -167,7 +216,7 @@ async function insert(
 async function joinExisting(
   db: Database,
   jobs: NewJob[],
-  outcome: Map<NewJob, Enqueued>,
+  outcomes: Map<NewJob, Outcome>,
   client?: SqlClient,
 ): Promise<void> {
   if (jobs.length === 0) return;
@@ -182,15 +231,21 @@ async function joinExisting(
   );
   for (const row of found) {
     const job = jobs[row.position - 1] as NewJob;
-    if (row.spec_hash !== job.specHash) throw new IdempotencyConflict(job.key ?? job.jobId, row.job_id);
-    outcome.set(job, { jobId: row.job_id, created: false, joined: row.joined });
+    outcomes.set(
+      job,
+      row.job_id === job.jobId // stored by an earlier try
+        ? made(job)
+        : row.spec_hash === job.specHash
+          ? { jobId: row.job_id, created: false, joined: row.joined }
+          : new IdempotencyConflict(job.key ?? job.jobId, row.job_id),
+    );
   }
 }
 
 async function joinSucceededTwins(
   db: Database,
   jobs: NewJob[],
-  outcome: Map<NewJob, Enqueued>,
+  outcomes: Map<NewJob, Outcome>,
   client?: SqlClient,
 ): Promise<void> {
   const wanted = jobs.filter((job) => job.dedupe === "result");
@@ -201,7 +256,7 @@ async function joinSucceededTwins(
     client,
   );
   for (const row of found) {
-    outcome.set(wanted[row.position - 1] as NewJob, { jobId: row.job_id, created: false, joined: "result" });
+    outcomes.set(wanted[row.position - 1] as NewJob, { jobId: row.job_id, created: false, joined: "result" });
   }
 }
 

@@ -1,6 +1,6 @@
 import { OracleError } from "../core/errors.js";
 import type { Job } from "../core/job.js";
-import type { JobState } from "../core/states.js";
+import { type JobState, parseJobState } from "../core/states.js";
 import { type Database, statement } from "./database.js";
 import { type JobRow, toJob } from "./job-row.js";
 import { type LookRow, looks, type SourceName } from "./job-sources.js";
@@ -49,8 +49,9 @@ const gathered = new Set<SourceName>(["running", "waiting", "textOfTenant", "tex
 /** All groups are read as far as a look is wide, so merging more than these is worth it for a first look only. */
 const FEW_GROUPS = 4;
 
-export async function list(db: Database, filter: JobFilter & Paging): Promise<JobPage> {
-  const limit = checkLimit(filter.limit ?? 50);
+export async function list(db: Database, given: JobFilter & Paging): Promise<JobPage> {
+  const limit = checkLimit(given.limit ?? 50);
+  const filter = given.state === undefined ? given : { ...given, state: parseJobState(given.state) };
   if (filter.text !== undefined) {
     const exact = await findExact(db, filter.text, filter.tenantId);
     if (exact.length > 0) return { items: exact, next: null };

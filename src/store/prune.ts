@@ -23,7 +23,7 @@ const pruneStep = statement<{ deleted: number; pass_deleted: string | null }>(
 );
 
 /** Jobs looked at in one transaction: few enough that nobody waits for its locks or its snapshot. */
-const BATCH = 500;
+const BATCH = 2000;
 const FIRST = "00000000-0000-0000-0000-000000000000";
 
 /** Deletes finished jobs that are old enough, batch by batch; returns how many. `onBatch` hears the count so far. */
@@ -53,6 +53,7 @@ export async function prune(
 }
 
 export interface PruneStep {
+  deleted: number;
   /** Set at the end of a pass over all jobs: how many it deleted. */
   passDeleted: number | undefined;
 }
@@ -69,5 +70,7 @@ export async function pruneNext(
     keyProtectionSeconds,
     pauseSeconds,
   ]);
-  return row && { passDeleted: row.pass_deleted === null ? undefined : Number(row.pass_deleted) };
+  if (!row) return undefined;
+  const { deleted, pass_deleted: pass } = row;
+  return { deleted, passDeleted: pass === null ? undefined : Number(pass) };
 }

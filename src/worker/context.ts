@@ -1,7 +1,8 @@
 import { OracleError } from "../core/errors.js";
-import { type JobContext, Snooze } from "../handlers/define.js";
-import { runEffect, runStep, toEffectRequest } from "../handlers/effects.js";
+import type { JobContext } from "../handlers/define.js";
+import { runEffect, runStep, toEffectRequests } from "../handlers/effects.js";
 import type { ProcessGroups } from "../handlers/process/group.js";
+import { Snooze } from "../handlers/snooze.js";
 import type { Database } from "../store/database.js";
 import type { OwnStatement } from "../store/evolution-record.js";
 import type { Attempt } from "./attempt.js";
@@ -93,7 +94,7 @@ export class AttemptContext implements JobContext<unknown> {
   }
 
   get plan(): JobContext<unknown>["plan"] {
-    return (effects) => this.ledger.track(() => this.ledger.effects.plan(effects.map(toEffectRequest)));
+    return (effects) => this.ledger.track(() => this.ledger.effects.plan(toEffectRequests(effects)));
   }
 
   get onCommit(): JobContext<unknown>["onCommit"] {

@@ -199,9 +199,9 @@ export const holes = [
       },
       {
         within: ["src/store/enqueue.ts"],
-        find: "await joinSucceededTwins(db, jobs, outcome, client);",
+        find: "await joinSucceededTwins(db, jobs, outcomes, client);",
         replace:
-          "await joinSucceededTwins(db, jobs, outcome, client); await joinExisting(db, jobs, outcome, client);",
+          "await joinSucceededTwins(db, jobs, outcomes, client); await joinExisting(db, jobs, outcomes, client);",
       },
     ],
     test: { file: enqueueTest, name: "active joins the unfinished twin, also in a race" },

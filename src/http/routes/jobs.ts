@@ -9,6 +9,7 @@ import type { Handlers, Services } from "../call.js";
 import { fromCursor, toCursor, uuidShape } from "../cursor.js";
 import { toFilter } from "../filter.js";
 import { idempotencyKey, toOptions } from "../submission.js";
+import { TenantSubmissions } from "../tenant-submissions.js";
 import { jobJson, jobWithInputJson } from "../to-json.js";
 import type { EnqueuedJson } from "../types.js";
 
@@ -17,22 +18,27 @@ const SEARCH_MS = 60;
 
 export function jobRoutes(services: Services): Handlers<"enqueueJob" | "listJobs" | "getJob" | "replayJob"> {
   const { oracle, db } = services;
-  /** Stores one job for its tenant and says what became of it. A replay may take over steps. */
-  const submit = (row: NewJob, fromStep?: string): Promise<EnqueuedJson> =>
+  const submissions = new TenantSubmissions(db);
+  /** A replay may take over steps, in the same transaction. */
+  const replay = (row: NewJob, fromStep: string | undefined): Promise<Enqueued> =>
     db.asTenant(row.tenantId, async (own) => {
       if (fromStep !== undefined) await checkFork(own, row.replayOf ?? "", fromStep);
       const [stored] = await enqueue(own, [row]);
-      const { jobId, created, joined } = stored as Enqueued;
-      if (fromStep !== undefined) await takeOverSteps(own, jobId, fromStep);
-      const state = created ? "PENDING" : (await requireJob(own, jobId)).state;
-      return { job_id: jobId, tenant_id: row.tenantId, type: row.type, state, created, joined };
+      if (fromStep !== undefined) await takeOverSteps(own, (stored as Enqueued).jobId, fromStep);
+      return stored as Enqueued;
     });
+  const toAnswer = async (row: NewJob, { jobId, created, joined }: Enqueued): Promise<EnqueuedJson> => {
+    const { tenantId, type } = row;
+    const state = created ? "PENDING" : (await db.asTenant(tenantId, (own) => requireJob(own, jobId))).state;
+    return { job_id: jobId, tenant_id: tenantId, type, state, created, joined };
+  };
   return {
     async enqueueJob({ body, tenant = "default", request, reply }) {
       const key = idempotencyKey(request.headers["idempotency-key"]);
-      const answer = await submit(await oracle.prepare(body.type, body.input, toOptions(body, tenant, key)));
-      reply.code(answer.created ? 201 : 200);
-      return answer;
+      const row = await oracle.prepare(body.type, body.input, toOptions(body, tenant, key));
+      const stored = await submissions.add(row);
+      reply.code(stored.created ? 201 : 200);
+      return toAnswer(row, stored);
     },
 
     async replayJob({ params: { id = "" }, body, within, reply }) {
@@ -43,9 +49,9 @@ export function jobRoutes(services: Services): Handlers<"enqueueJob" | "listJobs
       }
       const old = await within((own) => requireJob(own, id));
       const row = await oracle.prepare(old.type, input === undefined ? old.input : input, likeness(old));
-      const answer = await submit(row, step);
+      const stored = await replay(row, step);
       reply.code(201);
-      return answer;
+      return toAnswer(row, stored);
     },
 
     async listJobs({ query, tenant, within }) {

@@ -19,6 +19,7 @@ async function run({ input, step, effect, plan, onCommit, artifact, job }) {
   const drawn = await step("draw", () => ({ attempt: job.attemptNo }));
   const mail = { key: "mail", kind: input.kind ?? "idempotent", request: { to: "ada" } };
   if (input.how === "plans") await plan([mail]);
+  if (input.how === "plans nothing") await plan(null);
   const sent = await effect(mail, ({ idempotencyKey }) => {
     if (input.how === "dies" && job.attemptNo === 1) process.kill(process.pid, "SIGKILL");
     return { idempotencyKey, attempt: job.attemptNo };
