@@ -11,8 +11,8 @@ export interface RetentionPolicy {
 }
 
 const FOREVER = Number.POSITIVE_INFINITY;
-/** Between two batches, so that pruning takes a small part of the database's time. */
-const BATCH_MS = 250;
+/** Between two batches it rests as long as the last one took, but no longer than this: it must keep up with what ends. */
+const REST_MS = 250;
 /** How often to look whether a pass is due and nobody is at it. */
 const LOOK_MS = 15_000;
 
@@ -30,7 +30,7 @@ export class Pruner {
   ) {}
 
   start(): void {
-    this.later(BATCH_MS);
+    this.later(REST_MS);
   }
 
   async stop(): Promise<void> {
@@ -52,9 +52,10 @@ export class Pruner {
       const { retentionSeconds = FOREVER } = this.policy;
       // A hundredth of the time is exact enough, and a pass over everything is not free.
       const pauseSeconds = Math.min(3600, Math.max(1, retentionSeconds / 100));
+      const startedAt = performance.now();
       const step = await pruneNext(this.db, { ...this.policy, pauseSeconds });
       if (step === undefined) return;
-      if (step.passDeleted === undefined) nextMs = BATCH_MS;
+      if (step.passDeleted === undefined) nextMs = Math.min(REST_MS, performance.now() - startedAt);
       else if (step.passDeleted > 0) await this.endPass(step.passDeleted);
     });
     this.later(nextMs);
