@@ -23,14 +23,14 @@ import sys
 import time
 from collections import deque
 from itertools import count
-from threading import Lock
+from threading import Lock, RLock, Thread
 
 # A one-shot child starts once per job: what only some jobs need (asyncio, typing …) is imported where it is used.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from datetime import datetime
-    from typing import Any, Awaitable, Callable, Deque, Dict, List, NoReturn, Optional, Sequence, TypeVar
+    from typing import Any, Awaitable, Callable, Deque, Dict, List, NoReturn, Optional, Sequence, Tuple, TypeVar
 
     Handler = Callable[["Context", Any], Any]
     AnyHandler = TypeVar("AnyHandler", bound=Handler)
@@ -45,6 +45,10 @@ CHUNK = 1 << 16
 LONGEST_LINE = 1 << 20
 LONGEST_MESSAGE = 1 << 26
 PART_LENGTH = 200_000
+# Requests taken before the one under way is answered, and how long one may lie: then it goes back.
+AHEAD = 128
+LONGEST_LIE_SECONDS = 0.2
+LOOK_SECONDS = 0.05
 
 
 class OracleError(Exception):
@@ -150,6 +154,7 @@ class Context:
         self.cancelled = Cancellation(link)
         self.log = Log(self)
         self._deadline: Optional[str] = request["deadline"]
+        self._version: int = request["v"]
         self._link = link
         # Steps under way: the worker hears of one only before and after its function.
         self._open: List[str] = []
@@ -341,7 +346,7 @@ class _Link:
         self.ending = False
         # Goes with the answer, for want of another way.
         self.carried: Dict[str, Dict[str, Any]] = {}
-        self._in, self._out = os.dup(0), os.dup(1)
+        self._in, self._out, self._err = os.dup(0), os.dup(1), os.dup(2)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
@@ -353,17 +358,14 @@ class _Link:
         woken, self._wake = os.pipe()
         self._poll = select.poll()
         self._poll.register(woken, select.POLLIN)
-        self._writing = Lock()
+        self._writing = RLock()  # a signal's handler may come while its thread holds it
         signal.signal(signal.SIGTERM, self._on_term)
         # A process that a handler forks ends by the signal like any other.
         os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
-    def answer(self, request: Dict[str, Any]) -> bool:
+    def answer(self, context: Context) -> bool:
         """Runs one job and writes its response. Returns whether it succeeded."""
-        self.context = context = Context(request, self)
         try:
-            if request["v"] != PROTOCOL:
-                raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {request['v']}.")
             response = {"attempt_id": context.attempt_id, "ok": True, "result": _call_handler(context)}
             if context._open:
                 names = ", ".join(map(repr, context._open))
@@ -373,17 +375,21 @@ class _Link:
         except BaseException as error:  # SystemExit and KeyboardInterrupt end the attempt, not this program
             response = {"attempt_id": context.attempt_id, "ok": False, "error": _describe(error), **self.carried}
             ok, text = False, _to_json(response)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()  # half a line is its attempt's, too
+            except Exception:
+                pass  # what a handler did to them is its own affair
         with self._writing:
-            self._write(text)
+            self._answer(context, text)
             # After the answer, for a SIGTERM without a context ends the program on the spot; and with it, for a
             # thread that outlives its attempt must not speak for the next one.
             self.context = None
         context.cancelled.set("its attempt has ended")
         return ok
 
-    def _write(self, text: bytes) -> None:
-        while text:
-            text = text[os.write(self._out, text) :]
+    def _answer(self, context: Context, text: bytes) -> None:
+        _write(self._out, text)
 
     def look(self, seconds: float) -> None:
         """Hears what the worker says; waits for it at most so long."""
@@ -423,8 +429,8 @@ class _OneShotLink(_Link):
 
     def serve(self) -> int:
         with open(self._in, "rb") as stdin:
-            request = json.loads(stdin.read())
-        return 0 if self.answer(request) else 1
+            self.context = Context(json.loads(stdin.read()), self)
+        return 0 if self.answer(self.context) else 1
 
     def send(self, context: Context, message: Dict[str, Any]) -> bool:
         if "progress" in message:
@@ -449,29 +455,81 @@ class _OneShotLink(_Link):
 
 
 class _WarmLink(_Link):
-    """Lines in both directions, one job at a time. Whoever waits for a line reads for all."""
+    """Lines in both directions, one job at a time. Whoever waits for a line reads for all.
+
+    Requests come before it is their turn. One that is told to end while it lies here, or that lies long behind a job
+    that takes its time, goes back: it was not begun.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self._poll.register(self._in, select.POLLIN)
-        self._lines: Deque[bytes] = deque()
+        self._input = select.poll()
+        self._input.register(self._in, select.POLLIN)
         self._rest = b""
-        self._request: Optional[Dict[str, Any]] = None
         self._reading = Lock()
+        self._ahead = os.environ.get("ORACLE_WORKER_AHEAD") == "1"
+        # With the time when each came. Taken out only by who holds `_writing`, so that nothing of the next job is
+        # said before it is said that one goes back.
+        self._requests: Deque[Tuple[float, Dict[str, Any]]] = deque()
+        self._minded = False
         self._replies: Dict[int, Dict[str, Any]] = {}
         self._calls = count(1)
 
     def serve(self) -> int:
+        if self._ahead:
+            _write(self._out, b'{"ahead":%d}\n' % AHEAD)
         while not self.ending:
             with self._reading:
-                while self._request is None:
-                    if not self._lines and not self._read():
-                        return 0
-                    self._hear()
-                request, self._request = self._request, None
-            self.answer(request)
+                # Whatever has come is read before a job begins: it may be the word that this one is not to.
+                if (not self._requests or self._input.poll(0)) and not self._read():
+                    return 0
+            context = self._begin()
+            if context:
+                self.answer(context)
         self.leave()
         return 0
+
+    def _begin(self) -> Optional[Context]:
+        with self._writing:
+            self._give_back_old()
+            if not self._requests:
+                return None
+            request = self._requests.popleft()[1]
+            self.context = Context(request, self)
+            self.context.cancelled.reason = request.get("cancelled")
+            if self._requests and self._ahead and not self._minded:
+                self._minded = True
+                Thread(target=self._mind, daemon=True).start()
+            return self.context
+
+    def _mind(self) -> None:
+        """As long as requests lie behind a job: hears whether they are to be begun at all, and gives old ones back."""
+        while self._minded:
+            time.sleep(LOOK_SECONDS)
+            try:
+                self.look(0)
+                with self._writing:
+                    self._give_back_old()
+                    self._minded = len(self._requests) > 0
+            except BrokenPipeError:
+                return  # the worker has gone, and will end this program
+
+    def _give_back_old(self) -> None:
+        if self._ahead and self._requests and time.monotonic() - self._requests[0][0] > LONGEST_LIE_SECONDS:
+            self._give_back(list(self._requests))
+
+    def _give_back(self, lying: List[Tuple[float, Dict[str, Any]]]) -> None:
+        for one in lying:
+            self._requests.remove(one)
+        if lying:
+            _write(self._out, _to_json({"returned": [request["attempt_id"] for _, request in lying]}))
+
+    def _answer(self, context: Context, text: bytes) -> None:
+        if self._ahead:
+            # Ends what this attempt wrote to stderr: the next one begins before the worker has read it.
+            _write(self._err, f"\x1e{context.attempt_id}\n".encode())
+        _write(self._out, text)
 
     def send(self, context: Context, message: Dict[str, Any]) -> bool:
         text = _to_json(message)
@@ -480,13 +538,13 @@ class _WarmLink(_Link):
         with self._writing:
             if self.context is not context:
                 return False
-            self._write(text)
+            _write(self._out, text)
             return True
 
     def leave(self) -> None:
         try:
             with self._writing:
-                self._write(b'{"leaving":true}\n')
+                _write(self._out, b'{"leaving":true}\n')
         except BrokenPipeError:
             pass  # nobody is left to hear it
 
@@ -501,7 +559,6 @@ class _WarmLink(_Link):
             with self._reading:
                 if call not in self._replies:
                     open = self._read() and self.context is context
-                    self._hear()
         if call not in self._replies:
             raise Cancelled(f"{kind}() got no reply before the end of its attempt.")
         reply = self._replies.pop(call)
@@ -516,8 +573,8 @@ class _WarmLink(_Link):
                 self._reading.release()
             return
         try:
-            if self._lines or any(fd == self._in for fd, _ in self._poll.poll(seconds * 1000)) and self._read():
-                self._hear()
+            if any(fd == self._in for fd, _ in self._poll.poll(seconds * 1000)):
+                self._read()
         finally:
             self._reading.release()
 
@@ -534,25 +591,33 @@ class _WarmLink(_Link):
         chunk = os.read(self._in, CHUNK)
         if chunk:
             *lines, self._rest = (self._rest + chunk).split(b"\n")
-            self._lines.extend(lines)
+            for line in lines:
+                self._hear(json.loads(line.decode()))
             return True
         self.ending = True
         if self.context:
             self.context.cancelled.set("the worker has gone")
         return False
 
-    def _hear(self) -> None:
-        """Heeds the lines that came, up to a request: what follows it belongs to its attempt."""
-        while self._lines and self._request is None:
-            message = json.loads(self._lines.popleft().decode())
-            if "v" in message:
-                self._request = message
-            elif "reply" in message:
-                self._replies[message["reply"]] = message
-            elif "cancel" in message:
-                context, cancel = self.context, message["cancel"]
-                if context and context.attempt_id == cancel["attempt_id"]:
-                    context.cancelled.set(cancel["reason"])
+    def _hear(self, message: Dict[str, Any]) -> None:
+        if "v" in message:
+            self._requests.append((time.monotonic(), message))
+        elif "reply" in message:
+            self._replies[message["reply"]] = message
+        elif "cancel" in message:
+            self._cancel(message["cancel"])
+
+    def _cancel(self, cancel: Dict[str, Any]) -> None:
+        with self._writing:
+            context = self.context
+            if context is None or context.attempt_id != cancel["attempt_id"]:
+                lying = [one for one in self._requests if one[1]["attempt_id"] == cancel["attempt_id"]]
+                if self._ahead:
+                    self._give_back(lying)
+                for _, request in lying:  # a worker that knows nothing of going back wants an answer
+                    request["cancelled"] = cancel["reason"]
+                return
+        context.cancelled.set(cancel["reason"])
 
 
 def _check_texts(what: str, **values: Any) -> None:
@@ -571,7 +636,14 @@ def _refusal(error: Dict[str, Any]) -> OracleError:
     return refusal
 
 
+def _write(to: int, text: bytes) -> None:
+    while text:
+        text = text[os.write(to, text) :]
+
+
 def _call_handler(context: Context) -> Any:
+    if context._version != PROTOCOL:
+        raise _Unfit(f"oracle_worker.py speaks protocol {PROTOCOL}, the worker {context._version}.")
     handler = _handlers.get(context.job_type)
     if handler is None:
         known = ", ".join(map(repr, _handlers)) or "none"

@@ -92,7 +92,7 @@ async function runOnce(
   series: Map<string, Series>,
   round: string,
 ): Promise<string | undefined> {
-  const run = new Run(contestant, options, servers);
+  const run = new Run(contestant, options, servers, `${workload.name} ${round} ${contestant.name}`);
   const began = performance.now();
   const ended = stopAtEnd(`${contestant.name} in ${workload.name}`, () => run.end());
   try {

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { type Child, spawnChild } from "./children.ts";
+import { short } from "./report/ratios.ts";
 import type { RoleName, RoleParams } from "./roles/index.ts";
 import type { PostgresServer } from "./servers/postgres.ts";
 import type { RedisServer } from "./servers/redis.ts";
@@ -35,12 +36,26 @@ export class Run {
   readonly #children: Array<Child<RoleName>> = [];
   readonly #clients: pg.Client[] = [];
   readonly #databases: string[] = [];
+  readonly #label: string;
   static #databaseNumber = 0;
 
-  constructor(contestant: Contestant, options: Options, servers: Servers) {
+  constructor(contestant: Contestant, options: Options, servers: Servers, label: string) {
+    this.#label = label;
     this.contestant = contestant;
     this.options = options;
     this.#servers = servers;
+  }
+
+  /** How far it is: what takes minutes must not be silent until its end. */
+  say(text: string): void {
+    console.error(`    ${this.#label}: ${text}`);
+  }
+
+  /** Says a figure as soon as it is there. */
+  tell(measurement: Measurement): Measurement {
+    const { metric, value, unit } = measurement;
+    this.say(`${metric} ${short(value)} ${unit}`);
+    return measurement;
   }
 
   /** Jobs of this run: --jobs, else the workload's size, cut for contestants that declare themselves slow. */

@@ -75,13 +75,14 @@ export type EffectReply =
 
 export type ArtifactContent = { json: JsonValue } | { text: string } | { base64: string };
 
-/**
- * Said by a warm child that ends of its own accord: it has begun nothing since its last answer and takes no more
- * requests. One that is on its way to it goes to another child.
- */
-export interface Leaving {
-  leaving: true;
-}
+/** What a warm child says of itself, not of an attempt. */
+export type BetweenTurns =
+  /** It ends of its own accord: it has begun nothing since its last answer. Its requests go to another child. */
+  | { leaving: true }
+  /** It takes so many requests before it has answered the one it serves. */
+  | { ahead: number }
+  /** Attempts that it has not begun and will not begin. */
+  | { returned: string[] };
 
 /** What a worker says to a handler that runs: an end it asks for, or the answer to a call. */
 export type WorkerMessage =
@@ -103,7 +104,7 @@ type Requested = Pick<
   | "deadline"
 >;
 
-export function toRequest(lease: Requested): RequestEnvelope {
+export function toRequest(lease: Requested, input = lease.input): RequestEnvelope {
   return {
     v: 1,
     job_id: lease.jobId,
@@ -112,15 +113,15 @@ export function toRequest(lease: Requested): RequestEnvelope {
     job_type: lease.type,
     tenant_id: lease.tenantId,
     queue: lease.queue,
-    input: lease.input,
+    input,
     idempotency_key: lease.idempotencyKey,
     deadline: lease.deadline?.toISOString() ?? null,
     trace: null,
   };
 }
 
-/** Tells a handler elsewhere that its signal aborted. */
-export function toCancel({ attemptId }: Lease, { reason }: AbortSignal): WorkerMessage {
+/** Tells a handler elsewhere to end. */
+export function toCancel({ attemptId }: Lease, reason: unknown): WorkerMessage {
   return { cancel: { attempt_id: attemptId, reason: toStoredError(reason).code } };
 }
 

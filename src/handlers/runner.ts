@@ -2,10 +2,14 @@ import type { Lease } from "../core/job.js";
 import type { JobContext, JobDefinition } from "./define.js";
 import type { Recorder } from "./recorder.js";
 
-/** What an attempt's timeout is measured by. */
+/** What an attempt's timeout is measured by, and how it is told to end. */
 export interface Clock {
   /** Waits for a place to run, a thread or a process: that time counts for the job's deadline, not for its timeout. */
   waitFor<T>(place: Promise<T>): Promise<T>;
+  /** Why it was told to end, if it was. The context's signal says the same, but making one costs as much as a short job. */
+  readonly stopError: Error | undefined;
+  /** Called when it is told to end. */
+  onStop: (() => void) | undefined;
 }
 
 /** One attempt as a runner sees it. */

@@ -93,7 +93,7 @@ async function runInThread(pool: Tinypool, module: string, run: Run): Promise<un
   });
   const closed = once(port, "close");
   const cancel = () => {
-    port.postMessage(JSON.stringify(toCancel(lease, signal)));
+    port.postMessage(JSON.stringify(toCancel(lease, signal.reason)));
     grace = setTimeout(() => kill.abort(signal.reason), CANCEL_GRACE_MS);
   };
   if (signal.aborted) cancel();

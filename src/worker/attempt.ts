@@ -6,7 +6,7 @@ import type { Clock } from "../handlers/runner.js";
 export type StopReason = "timeout" | "deadline" | "cancel" | "lease-lost" | "shutdown";
 
 /** What a handler finds as its signal's reason. */
-function stopError(reason: StopReason, { jobId }: Lease): OracleError {
+function toStopError(reason: StopReason, { jobId }: Lease): OracleError {
   switch (reason) {
     case "timeout":
       return new OracleError("TIMEOUT", "The attempt ran longer than its timeout.", { jobId });
@@ -28,11 +28,13 @@ export class Attempt implements Clock {
   stoppedAt: number | undefined;
   /** Told when `endsAt` has changed. */
   onClock: (() => void) | undefined;
+  onStop: (() => void) | undefined;
   /** When the job's deadline ends it, by performance.now(). */
   private readonly deadlineAt: number;
   private timeoutAt: number;
   private waitedMs = 0;
   private controller: AbortController | undefined;
+  private toldWith: OracleError | undefined;
 
   constructor(
     readonly lease: Lease,
@@ -77,15 +79,20 @@ export class Attempt implements Clock {
 
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
-    if (this.stopReason && !this.controller.signal.aborted)
-      this.controller.abort(stopError(this.stopReason, this.lease));
+    if (this.stopReason && !this.controller.signal.aborted) this.controller.abort(this.stopError);
     return this.controller.signal;
+  }
+
+  get stopError(): OracleError | undefined {
+    if (this.stopReason) this.toldWith ??= toStopError(this.stopReason, this.lease);
+    return this.toldWith;
   }
 
   stop(reason: StopReason): void {
     if (this.stopReason) return;
     this.stopReason = reason;
     this.stoppedAt = performance.now();
-    this.controller?.abort(stopError(reason, this.lease));
+    this.controller?.abort(this.stopError);
+    this.onStop?.();
   }
 }

@@ -5,7 +5,7 @@ import type { JobDefinition } from "oracle-worker";
 import type { Lease } from "../../dist/core/job.js";
 import type { JsonValue } from "../../dist/core/json.js";
 import type { JobContext } from "../../dist/handlers/define.js";
-import type { Runner } from "../../dist/handlers/runner.js";
+import type { Clock, Runner } from "../../dist/handlers/runner.js";
 import { until } from "./oracle.js";
 
 /** What an attempt said to the worker around it. */
@@ -72,7 +72,14 @@ export function attempt(
     snooze: notHere,
   };
   const recorder = undefined as never;
-  const clock = { waitFor: <T>(place: Promise<T>) => place };
+  const clock: Clock = {
+    waitFor: (place) => place,
+    get stopError() {
+      return signal.aborted ? (signal.reason as Error) : undefined;
+    },
+    onStop: undefined,
+  };
+  signal.addEventListener("abort", () => clock.onStop?.());
   return { result: runner.run({ lease, definition, context, recorder, clock }), heard };
 }
 

@@ -65,7 +65,7 @@ export const anything: StandardSchema = {
   "~standard": { version: 1, vendor: "bench", validate: (value) => ({ value }) },
 };
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const ENTRY = join(ROOT, "dist", "index.js");
 
 export async function loadOracle(): Promise<OracleApi> {

@@ -22,7 +22,7 @@ export async function pollUntil(empty: () => Promise<boolean>): Promise<void> {
 }
 
 /** Runs a query that yields one boolean or number named `value`. */
-export async function ask<T>(pool: pg.Pool, sql: string): Promise<T> {
+export async function ask<T>(pool: pg.Pool | pg.Client, sql: string): Promise<T> {
   const { rows } = await pool.query<{ value: T }>(sql);
   if (!rows[0]) throw new Error(`no row from: ${sql}`);
   return rows[0].value;

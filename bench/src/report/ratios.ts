@@ -9,7 +9,7 @@ export interface Group {
   rows: Array<Series & { ratio: number | undefined; side: Contestant["side"] }>;
 }
 
-/** Puts each figure beside the best PostgreSQL peer of the same run; above 1 is better for 'higher', worse for 'lower'. */
+/** Puts each figure beside the best peer of the same run, of those on PostgreSQL if there are any; above 1 is better for 'higher', worse for 'lower'. */
 export function groupByMetric(result: WorkloadResult, contestants: Contestant[]): Group[] {
   const known = new Map(contestants.map((contestant) => [contestant.name, contestant]));
   const groups: Group[] = [];
@@ -32,11 +32,9 @@ function bestPeer(
   known: Map<string, Contestant>,
   better: "higher" | "lower",
 ): number | undefined {
-  const medians = series
-    .filter(({ contestant }) => {
-      const who = known.get(contestant);
-      return who?.side === "peer" && who.store === "postgres";
-    })
+  const peers = series.filter(({ contestant }) => known.get(contestant)?.side === "peer");
+  const onPostgres = peers.filter(({ contestant }) => known.get(contestant)?.store === "postgres");
+  const medians = (onPostgres.length > 0 ? onPostgres : peers)
     .map((own) => own.median)
     .filter((value) => Number.isFinite(value) && value > 0);
   if (medians.length === 0) return undefined;

@@ -17,7 +17,7 @@ export function renderReport(
       `when it began. Node ${machine.node}, PostgreSQL ${machine.postgres} (default settings, fsync on), Redis ${machine.redis}. ` +
       `Command: \`${command}\``,
     "",
-    "Median of the rounds with the lowest and highest beside; ratio to the best PostgreSQL peer of the same run.",
+    "Median of the rounds with the lowest and highest beside; ratio to the best peer of the same run, of those on PostgreSQL where there are any.",
     "",
     ...results.flatMap((result) => [renderWorkload(result, contestants), ""]),
     renderContestants(contestants, results),
@@ -37,7 +37,7 @@ export function renderWorkload(result: WorkloadResult, contestants: Contestant[]
     ]),
   );
   const withNotes = rows.some((row) => row[5] !== "");
-  const head = ["metric", "contestant", "median", "min – max", "vs best pg peer", "note"];
+  const head = ["metric", "contestant", "median", "min – max", "vs best peer", "note"];
   const width = withNotes ? 6 : 5;
   const absent = result.absent.map(({ contestant, why }) => `- ${contestant}: ${why}`);
   return [

@@ -1,5 +1,6 @@
 import type { LatencySummary } from "../stats.ts";
 import type { Contestant, Place, WorkerMode } from "../types.ts";
+import { bareLoopRole } from "./bare-loop.ts";
 import { enqueueRole } from "./enqueue.ts";
 import { fillRole } from "./fill.ts";
 import { pickupRole } from "./pickup.ts";
@@ -23,6 +24,7 @@ export interface RoleParams {
   produce: { rate: number; seconds: number };
   steps: { jobs: number; steps: number; atATime: number };
   python: { jobs: number };
+  "bare-loop": { jobs: number };
 }
 
 export type RoleName = keyof RoleParams;
@@ -33,6 +35,8 @@ export interface RoleMessages {
   work: {
     ready: null;
     progress: { started: number; done: number };
+    /** Of the jobs since the last such message. */
+    latency: LatencySummary;
     drained: null;
     stopped: { finished: number | null; latency: LatencySummary };
   };
@@ -41,6 +45,7 @@ export interface RoleMessages {
   produce: { produced: { jobs: number; seconds: number } };
   steps: { ran: { seconds: number } };
   python: { ran: { seconds: number } };
+  "bare-loop": { ready: null; ran: { seconds: number } };
 }
 
 /** The child's end of the channel. */
@@ -64,6 +69,7 @@ const roles: { [R in RoleName]: Play<R> } = {
   produce: produceRole,
   steps: stepsRole,
   python: pythonRole,
+  "bare-loop": bareLoopRole,
 };
 
 export async function playRole<R extends RoleName>(

@@ -6,6 +6,8 @@ import { blobOf, openQueue } from "./queue.ts";
 
 /** How often the driver hears of progress; often enough to end a drain on time, too seldom to cost anything. */
 const REPORT_MS = 10;
+/** How often it hears of latencies, for what runs for minutes. */
+const LATENCY_MS = 10_000;
 
 /** A worker process: ready → (go) → progress … → (finish) → drained → (stop) → stopped. */
 export async function workRole(
@@ -25,6 +27,7 @@ export async function workRole(
   await io.receive("go");
   const worker = await session.startWorker(handler, options);
   const report = reportProgress(counts, io);
+  const latencyReport = reportLatency(latencies, io);
   const stop = io.receive("stop");
   const finish = io.receive("finish");
   const how = await Promise.race([finish.then(() => "finish"), stop.then(() => "stop")]);
@@ -34,6 +37,7 @@ export async function workRole(
     await stop;
   }
   clearInterval(report);
+  clearInterval(latencyReport);
   await worker.stop();
   io.send("progress", { ...counts });
   io.send("stopped", { finished: await session.finished(), latency: summarize(latencies) });
@@ -70,4 +74,13 @@ function reportProgress(counts: { started: number; done: number }, io: Io): Node
     told = counts.started + counts.done;
     io.send("progress", { ...counts });
   }, REPORT_MS);
+}
+
+function reportLatency(latencies: number[], io: Io): NodeJS.Timeout {
+  let told = 0;
+  return setInterval(() => {
+    if (latencies.length === told) return;
+    io.send("latency", summarize(latencies.slice(told)));
+    told = latencies.length;
+  }, LATENCY_MS);
 }

@@ -12,17 +12,29 @@ export function total(workers: Array<Child<"work">>, what: "started" | "done"): 
   return workers.reduce((sum, worker) => sum + (worker.latest("progress")?.[what] ?? 0), 0);
 }
 
-/** Waits until the workers together have reached the count; fails as soon as one of them fails. */
+const SAY_EVERY_MS = 30_000;
+
+/** Enough for the slowest contestant, a tenth of a millisecond per job and ten minutes besides. */
+export const patienceMs = (jobs: number): number => 600_000 + jobs / 10;
+
+/** Waits until the workers together have reached the count; fails as soon as one of them fails. Says how far they are. */
 export async function untilCount(
+  run: Run,
   workers: Array<Child<"work">>,
   what: "started" | "done",
   count: number,
-  timeoutMs: number,
+  timeoutMs = patienceMs(count),
 ): Promise<void> {
   const end = performance.now() + timeoutMs;
+  let sayAt = performance.now() + SAY_EVERY_MS;
   while (total(workers, what) < count) {
-    if (performance.now() > end)
+    const now = performance.now();
+    if (now > end)
       throw new Error(`${total(workers, what)} of ${count} jobs ${what} in ${timeoutMs / 1000} s`);
+    if (now > sayAt) {
+      run.say(`${total(workers, what)} of ${count} jobs ${what}`);
+      sayAt = now + SAY_EVERY_MS;
+    }
     for (const worker of workers) if (!worker.alive()) await worker.receive("drained", 1);
     await sleep(2);
   }
@@ -34,8 +46,9 @@ export async function readyWorkers(
   place: Place,
   processes: number,
   params: RoleParams["work"],
+  env: Record<string, string> = {},
 ): Promise<Array<Child<"work">>> {
-  const workers = Array.from({ length: processes }, () => run.spawn("work", params, place));
+  const workers = Array.from({ length: processes }, () => run.spawn("work", params, place, env));
   await Promise.all(workers.map((worker) => worker.receive("ready")));
   return workers;
 }
@@ -55,7 +68,7 @@ export async function timeDrain(
   await run.settle(place);
   const began = performance.now();
   for (const worker of workers) worker.send("go");
-  await untilCount(workers, "done", jobs, 600_000);
+  await untilCount(run, workers, "done", jobs);
   for (const worker of workers) worker.send("finish");
   await Promise.all(workers.map((worker) => worker.receive("drained")));
   const seconds = (performance.now() - began) / 1000;
@@ -81,5 +94,5 @@ export async function fill(
   params: Omit<RoleParams["fill"], "install">,
 ): Promise<number> {
   const filler = run.spawn("fill", { ...params, install: true }, place);
-  return (await filler.receive("filled", 600_000)).seconds;
+  return (await filler.receive("filled", patienceMs(params.jobs))).seconds;
 }

@@ -33,7 +33,7 @@ export const inFlight: Workload = {
     if (!worker) throw new Error("no worker");
     const calls = await statementCounter(run, place.postgresUrl);
     worker.send("go");
-    await untilCount(workers, "started", IN_FLIGHT, Math.max(120_000, seconds * 1000));
+    await untilCount(run, workers, "started", IN_FLIGHT, Math.max(120_000, seconds * 1000));
     const startedAt = performance.now();
     const callsBefore = await calls();
     // Until shortly before the first job ends: nothing but keeping 10,000 jobs alive happens in between.
@@ -41,7 +41,7 @@ export const inFlight: Workload = {
     const statements = (await calls()) - callsBefore;
     const window = (performance.now() - startedAt) / 1000;
     const memory = peakMegabytes(worker.pid);
-    await untilCount(workers, "done", IN_FLIGHT, (seconds + 120) * 1000);
+    await untilCount(run, workers, "done", IN_FLIGHT, (seconds + 120) * 1000);
     const again = total(workers, "started") - IN_FLIGHT;
     return [
       { metric: "peak memory", unit: "MB", better: "lower", value: memory },

@@ -8,6 +8,7 @@ import { inFlight } from "./in-flight.ts";
 import { pickup, pickupLoaded } from "./pickup.ts";
 import { python } from "./python.ts";
 import { recovery } from "./recovery.ts";
+import { retention } from "./retention.ts";
 import { size } from "./size.ts";
 import { snapshot } from "./snapshot.ts";
 import { steps } from "./steps.ts";
@@ -27,5 +28,6 @@ export const workloads: Workload[] = [
   python,
   recovery,
   size,
+  retention,
   tenants,
 ];

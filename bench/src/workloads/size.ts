@@ -1,6 +1,6 @@
-import type pg from "pg";
 import type { Workload } from "../run.ts";
 import type { Contestant, Measurement } from "../types.ts";
+import { bytesIn } from "./bytes.ts";
 import { fill, timeDrain } from "./draining.ts";
 
 export const size: Workload = {
@@ -20,11 +20,11 @@ export const size: Workload = {
     await run.spawn("fill", { jobs: 0, install: true }, place).receive("filled");
     const client = await run.client(place);
     await client.query("checkpoint");
-    const before = await look(client);
+    const before = await bytesIn(client);
     await fill(run, place, { jobs });
-    const enqueued = await look(client);
+    const enqueued = await bytesIn(client);
     await timeDrain(run, place, jobs, 1);
-    const after = await look(client);
+    const after = await bytesIn(client);
     const perJob = (metric: string, bytes: number): Measurement => ({
       metric,
       unit: "bytes/job",
@@ -39,19 +39,3 @@ export const size: Workload = {
     ];
   },
 };
-
-interface Look {
-  wal: number;
-  table: number;
-  index: number;
-}
-
-async function look(client: pg.Client): Promise<Look> {
-  const { rows } = await client.query<Look>(
-    `select (pg_current_wal_insert_lsn() - '0/0')::float8 as wal,
-       sum(pg_table_size(c.oid))::float8 as "table", sum(pg_indexes_size(c.oid))::float8 as "index"
-     from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where c.relkind = 'r' and n.nspname not like 'pg\\_%' and n.nspname <> 'information_schema'`,
-  );
-  return rows[0] ?? { wal: 0, table: 0, index: 0 };
-}

@@ -1,9 +1,11 @@
+import type { Child } from "../children.ts";
 import type { Run, Workload } from "../run.ts";
 import { sleep } from "../servers/system.ts";
 import type { Contestant, Measurement } from "../types.ts";
 import { fill, readyWorkers, total, untilCount } from "./draining.ts";
 
 const RATE = 1000;
+const SAY_EVERY_MS = 30_000;
 
 export const snapshot: Workload = {
   name: "snapshot",
@@ -18,6 +20,9 @@ export const snapshot: Workload = {
   rounds: () => 1,
   async run(run) {
     const free = await steady(run, false);
+    run.say(
+      `free: ${(free.share * 100).toFixed(1)} % of the rate, p50 ${free.p50.toFixed(1)}, p99 ${free.p99.toFixed(1)} ms`,
+    );
     const held = await steady(run, true);
     const figure = (
       metric: string,
@@ -53,9 +58,10 @@ async function steady(run: Run, hold: boolean): Promise<{ share: number; p50: nu
   const [worker] = await readyWorkers(run, place, 1, { mode: "latency" });
   if (!worker) throw new Error("no worker");
   worker.send("go");
-  await untilCount([worker], "done", before, 300_000);
+  await untilCount(run, [worker], "done", before);
   const producer = run.spawn("produce", { rate: RATE, seconds }, place);
-  await producer.receive("produced", (seconds + 120) * 1000);
+  const saying = setInterval(() => saySoFar(run, worker, hold, before), SAY_EVERY_MS);
+  await producer.receive("produced", (seconds + 120) * 1000).finally(() => clearInterval(saying));
   // A second for what is on the way; whatever comes later has not kept the rate.
   await sleep(1000);
   const share = (total([worker], "done") - before) / (RATE * seconds);
@@ -63,4 +69,10 @@ async function steady(run: Run, hold: boolean): Promise<{ share: number; p50: nu
   const { latency } = await worker.receive("stopped", 300_000);
   if (hold) await holder.query("rollback");
   return { share, p50: latency.p50, p99: latency.p99 };
+}
+
+function saySoFar(run: Run, worker: Child<"work">, hold: boolean, before: number): void {
+  const latency = worker.latest("latency");
+  const pickup = latency ? `; of late p50 ${latency.p50.toFixed(1)}, p99 ${latency.p99.toFixed(1)} ms` : "";
+  run.say(`${hold ? "held" : "free"}: ${total([worker], "done") - before} jobs so far${pickup}`);
 }

@@ -19,6 +19,11 @@ export class AttemptLog {
     this.tail = Buffer.concat([this.tail, rest.subarray(-STDERR_TAIL_BYTES)]).subarray(-STDERR_TAIL_BYTES);
   }
 
+  /** As much as is kept of it. */
+  get text(): string {
+    return this.kept.peek().toString("utf8");
+  }
+
   /** The last lines, for an error's text. */
   lastLines(): string {
     const end = this.dropped > 0 ? this.tail : this.kept.peek().subarray(-STDERR_TAIL_BYTES);
@@ -32,7 +37,7 @@ export class AttemptLog {
   async keep(context: JobContext<unknown>): Promise<void> {
     if (this.kept.length === 0) return;
     const mark = this.dropped > 0 ? `\n[cut: ${this.dropped} more bytes]\n` : "";
-    const text = redactText(this.kept.peek().toString("utf8"), secretsIn(context.input));
+    const text = redactText(this.text, secretsIn(context.input));
     try {
       await context.artifact("stderr.log", Buffer.from(text + mark), {
         mediaType: "text/plain; charset=utf-8",

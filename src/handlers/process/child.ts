@@ -43,6 +43,7 @@ export class Child {
   private alive = true;
   private stopping = false;
   private timer: NodeJS.Timeout | undefined;
+  private unsent = "";
 
   constructor({ command, outputFd, groups }: ChildOptions, ears: Ears) {
     this.process = spawn(command.file, command.args, {
@@ -69,13 +70,18 @@ export class Child {
     return this.alive && !this.stopping && this.failure === undefined;
   }
 
+  /** What is written within one turn of the loop goes out in one piece: each costs a call of the system. */
   write(text: string): void {
-    this.process.stdin?.write(text);
+    if (this.unsent === "") process.nextTick(() => this.send());
+    this.unsent += text;
   }
 
   /** Says a last word, then that there is no more to come. */
-  closeInput(text?: string | Buffer): void {
-    this.process.stdin?.end(text);
+  closeInput(text: string | Buffer = ""): void {
+    const unsent = this.takeUnsent();
+    this.process.stdin?.end(
+      typeof text === "string" ? unsent + text : Buffer.concat([Buffer.from(unsent), text]),
+    );
   }
 
   pause(): void {
@@ -105,6 +111,17 @@ export class Child {
   fail(error: Error): void {
     this.failure ??= error;
     this.kill();
+  }
+
+  private send(): void {
+    const text = this.takeUnsent();
+    if (text !== "") this.process.stdin?.write(text);
+  }
+
+  private takeUnsent(): string {
+    const { unsent } = this;
+    this.unsent = "";
+    return unsent;
   }
 
   private kill(): void {

@@ -81,7 +81,7 @@ function environment(definition: JobDefinition): NodeJS.ProcessEnv {
   return {
     ...allowedEnvironment(definition),
     ...(executable ? { PYTHONPATH: pythonPath() } : {}),
-    ...(warm > 0 ? { ORACLE_WORKER_WARM: "1" } : {}),
+    ...(warm > 0 ? { ORACLE_WORKER_WARM: "1", ORACLE_WORKER_AHEAD: "1" } : {}),
     ...(executable ? {} : { ORACLE_WORKER_ISOLATED: "1" }),
   };
 }

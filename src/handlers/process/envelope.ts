@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { OracleError } from "../../core/errors.js";
 import { type JsonValue, parseJsonText } from "../../core/json.js";
-import type { HandlerMessage, Leaving, ResponseEnvelope } from "../protocol.js";
+import type { BetweenTurns, HandlerMessage, ResponseEnvelope } from "../protocol.js";
 import { MESSAGE_BYTES, STDOUT_BYTES } from "./caps.js";
 
 type JsonObject = { [key: string]: JsonValue };
@@ -11,12 +11,14 @@ export type ChildLine =
   | { response: ResponseEnvelope }
   | { message: HandlerMessage }
   | { part: string; last: boolean }
-  | Leaving;
+  | BetweenTurns;
 
 export function readLine(bytes: Buffer): ChildLine {
   const value = readObject(bytes, STDOUT_BYTES);
   if (Object.hasOwn(value, "ok")) return { response: toResponse(value) };
   if (value.leaving === true) return { leaving: true };
+  if (isCount(value.ahead)) return { ahead: value.ahead };
+  if (isIdList(value.returned)) return { returned: value.returned };
   if (typeof value.part === "string") return { part: value.part, last: value.last === true };
   return { message: toMessage(value) };
 }
@@ -57,7 +59,9 @@ export function tooMuchOutput(advice: string): OracleError {
 type KindOf<Message> = Message extends unknown ? keyof Message : never;
 type MessageKind = KindOf<HandlerMessage>;
 
-const isText = (value: unknown) => typeof value === "string";
+const isText = (value: unknown): value is string => typeof value === "string";
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isIdList = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText);
 const isGiven = <T>(value: T | undefined, rule: (value: T) => boolean) => value === undefined || rule(value);
 
 const messageRules: Record<MessageKind, (body: JsonObject) => boolean> = {
@@ -87,17 +91,20 @@ function toResponse(value: JsonObject): ResponseEnvelope {
   return { ...value, error } as unknown as ResponseEnvelope;
 }
 
-function wrongField({ ok, error, ...rest }: JsonObject): string | undefined {
+function wrongField(response: JsonObject): string | undefined {
+  const { ok, error } = response;
   if (typeof ok !== "boolean") return "ok";
-  if (ok) return wrongOf({ result: isThere, attempt_id: isText, usage: isObject, metrics: isObject }, rest);
+  if (ok) return wrongOf(successRules, response);
   if (!isObject(error)) return "error";
   const wrong = wrongOf(errorRules, error);
-  return wrong === undefined ? wrongOf({ attempt_id: isText, usage: isObject }, rest) : `error.${wrong}`;
+  return wrong === undefined ? wrongOf(failureRules, response) : `error.${wrong}`;
 }
 
 type Rule = (value: unknown) => boolean;
 const isThere = (value: unknown) => value !== undefined;
 const required = ["result", "message"];
+const failureRules: Record<string, Rule> = { attempt_id: isText, usage: isObject };
+const successRules: Record<string, Rule> = { result: isThere, ...failureRules, metrics: isObject };
 const errorRules: Record<string, Rule> = {
   message: isText,
   class: isText,
@@ -110,9 +117,10 @@ const errorRules: Record<string, Rule> = {
 
 /** The first field that breaks its rule. */
 function wrongOf(rules: Record<string, Rule>, body: JsonObject): string | undefined {
-  return Object.keys(rules).find(
-    (name) => (required.includes(name) || body[name] !== undefined) && !rules[name]?.(body[name]),
-  );
+  for (const name in rules) {
+    if ((body[name] !== undefined || required.includes(name)) && !rules[name]?.(body[name])) return name;
+  }
+  return undefined;
 }
 
 function readObject(bytes: Buffer, maxBytes: number): JsonObject {

@@ -1,26 +1,16 @@
 import type { JsonValue } from "../../core/json.js";
 import type { JobDefinition } from "../define.js";
 import type { Launcher } from "./launcher.js";
-import { LineChild, notBegun } from "./line-child.js";
-import { onAbort, type Task } from "./task.js";
-import type { Turn } from "./turn.js";
-
-interface Begun {
-  child: LineChild;
-  turn: Turn;
-}
-
-interface Waiter {
-  take(child: LineChild): void;
-  refuse(error: unknown): void;
-}
+import { LineChild } from "./line-child.js";
+import type { Task } from "./task.js";
+import { notBegun, Turn } from "./turn.js";
 
 /** The children of one job type that speak lines: started on demand, up to a number, ended when idle. */
 export class Pool {
   private readonly children = new Set<LineChild>();
   /** The one that worked last is the next to work, so that those not needed stay idle. */
   private readonly idle: LineChild[] = [];
-  private readonly waiting: Waiter[] = [];
+  private readonly waiting: Turn[] = [];
   private idleTimer: NodeJS.Timeout | undefined;
   private readonly warm: boolean;
   private readonly size: number;
@@ -36,16 +26,18 @@ export class Pool {
   }
 
   async run(task: Task): Promise<JsonValue> {
-    for (;;) {
-      const { child, turn } = this.beginIdle(task) ?? (await task.clock.waitFor(this.beginNext(task)));
+    for (let place: "last" | "first" = "last"; ; place = "first") {
+      if (task.clock.stopError) throw task.clock.stopError;
+      const turn = new Turn(task);
+      this.wait([turn], place);
+      await task.clock.waitFor(turn.begun);
       try {
         return await turn.result;
       } catch (error) {
         if (error !== notBegun) throw error;
         turn.log = undefined;
       } finally {
-        this.release(child);
-        await turn.log?.keep(task.context);
+        if (turn.log) await turn.log.keep(task.context);
       }
     }
   }
@@ -55,76 +47,81 @@ export class Pool {
     clearTimeout(this.idleTimer);
   }
 
+  private wait(turns: Turn[], place: "last" | "first"): void {
+    for (const turn of turns) {
+      turn.onStop = () => {
+        this.waiting.splice(this.waiting.indexOf(turn), 1);
+        turn.refuse(turn.stopError);
+      };
+    }
+    if (place === "first") this.waiting.unshift(...turns);
+    else this.waiting.push(...turns);
+    this.deal();
+  }
+
+  /** Gives those who wait to children, as long as there are any to give them to. */
+  private deal(): void {
+    for (let turn = this.waiting[0]; turn; turn = this.waiting[0]) {
+      try {
+        const child = this.childFor(turn);
+        if (!child) return;
+        child.take(turn);
+      } catch (error) {
+        turn.refuse(error);
+      }
+      this.waiting.shift();
+    }
+  }
+
+  /** One that has nothing to do, else a new one, else one that takes requests ahead. */
+  private childFor(turn: Turn): LineChild | undefined {
+    const idle = this.takeIdle();
+    if (idle) return idle;
+    if (this.children.size < this.size) return this.start();
+    let best: LineChild | undefined;
+    for (const child of this.children) {
+      if (child.takesAhead(turn) && child.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = child;
+    }
+    return best;
+  }
+
   /** One that just died is still in the list until the last of its group is gone. */
   private takeIdle(): LineChild | undefined {
     for (let child = this.idle.pop(); child; child = this.idle.pop()) if (child.free) return child;
     return undefined;
   }
 
-  private beginIdle(task: Task): Begun | undefined {
-    const idle = this.takeIdle();
-    return idle && { child: idle, turn: idle.begin(task) };
-  }
-
-  /** With a new child, or the next one that has nothing to do. */
-  private beginNext(task: Task): Promise<Begun> {
-    const { signal } = task.context;
-    return new Promise((resolve, reject) => {
-      const waiter: Waiter = {
-        // Begins at once: a child that died between being taken and beginning would leave its task waiting for ever.
-        take: (child) => {
-          deafen();
-          resolve({ child, turn: child.begin(task) });
-        },
-        refuse: (error) => {
-          deafen();
-          reject(error);
-        },
-      };
-      const deafen = onAbort(signal, () => {
-        const place = this.waiting.indexOf(waiter);
-        if (place !== -1) this.waiting.splice(place, 1);
-        reject(signal.reason);
-      });
-      if (signal.aborted) return;
-      this.waiting.push(waiter);
-      this.startWaited();
-    });
-  }
-
-  /** Starts children while there is room and somebody waits. */
-  private startWaited(): void {
-    while (this.waiting.length > 0 && this.children.size < this.size) {
-      const waiter = this.waiting.shift() as Waiter;
-      try {
-        waiter.take(this.start());
-      } catch (error) {
-        waiter.refuse(error);
-      }
-    }
-  }
-
   private start(): LineChild {
-    const child = new LineChild(this.definition, this.launcher, this.warm, (gone) => this.forget(gone));
+    const child = new LineChild(this.definition, this.launcher, this.warm, {
+      onRoom: () => this.release(child),
+      onReturned: (turns) => this.takeBack(turns),
+      onGone: () => this.forget(child),
+    });
     this.children.add(child);
     return child;
   }
 
   private release(child: LineChild): void {
-    if (!child.free) return;
-    const waiter = this.waiting.shift();
-    if (waiter) waiter.take(child);
-    else {
+    if (child.free && !this.idle.includes(child)) {
       this.idle.push(child);
       this.idleTimer ??= setTimeout(() => this.endIdle(), this.idleMs).unref();
     }
+    this.deal();
+  }
+
+  private takeBack(turns: Turn[]): void {
+    for (const turn of turns) if (turn.stopError) turn.refuse(turn.stopError);
+    this.wait(
+      turns.filter(({ stopError }) => !stopError),
+      "first",
+    );
   }
 
   private forget(child: LineChild): void {
     this.children.delete(child);
     const place = this.idle.indexOf(child);
     if (place !== -1) this.idle.splice(place, 1);
-    this.startWaited();
+    this.deal();
   }
 
   private endIdle(): void {

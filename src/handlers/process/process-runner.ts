@@ -27,14 +27,17 @@ export class ProcessRunner implements Runner {
   }
 
   async run(run: Run): Promise<unknown> {
-    const { lease, definition, context } = run;
+    const { lease, definition, clock } = run;
     // A module checks its own side's schemas; nobody else does it for a program.
     const isProgram = definition.process.executable !== undefined;
     const input = isProgram ? await validate(definition.input, lease.input, "INPUT_INVALID") : lease.input;
     this.launcher ??= findTools().then((tools) => new Launcher(tools, this.groups));
     const launcher = await this.launcher;
-    context.signal.throwIfAborted();
-    const request = toJsonText({ ...toRequest(lease), input }, anySize, "request");
+    if (clock.stopError) throw clock.stopError;
+    const envelope = toRequest(lease, input as JsonValue);
+    // What came from the store is JSON; what a schema made of it may be anything.
+    const request =
+      input === lease.input ? JSON.stringify(envelope) : toJsonText(envelope, anySize, "request");
     const task: Task = { ...run, request };
     const result = await (speaksLines(definition)
       ? this.poolOf(definition, launcher).run(task)
