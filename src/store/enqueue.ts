@@ -1,4 +1,5 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
+import { plainArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
@@ -187,15 +188,15 @@ async function insert(
   const inserted = await db.query(
     sql,
     [
-      column((job) => job.jobId),
+      plainArray(rows.map((job) => job.jobId)),
       column((job) => job.tenantId),
       column((job) => job.queue),
       column((job) => job.type),
       column((job) => job.key),
-      column((job) => job.specHash),
+      plainArray(rows.map((job) => job.specHash)),
       column((job) => (job.dedupe === "active" ? job.specHash : null)),
-      column((job) => job.priority),
-      column((job) => job.maxAttempts),
+      plainArray(rows.map((job) => job.priority)),
+      plainArray(rows.map((job) => job.maxAttempts)),
       column((job) => job.timeoutSeconds),
       column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
       column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
