@@ -200,7 +200,7 @@ export class LineChild {
   private leave(): void {
     this.end();
     const [turn] = this.turns;
-    if (turn && !turn.answer && this.begun === 1)
+    if (turn?.begunAt !== undefined && !turn.answer && this.begun === 1)
       throw breach("it left without an answer to its first request");
     this.giveBack(this.turns.filter(({ answer }) => !answer));
   }
