@@ -1,4 +1,5 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Coder, type EvolveEvent, type EvolveOptions, evolve } from "oracle-worker/evolution";
 import { describe, expect, it } from "vitest";
@@ -162,6 +163,44 @@ describe("evolve(oracle, options)", { timeout: 240_000 }, () => {
       for (const row of rows) expect(row).toEqual({ status: "RELEASED", state: "PENDING" });
       expect(repository.worktrees()).toEqual([]);
       expect((await evolve(db.oracle, optionsFor(repository))).succeeded).toBe(12);
+    }));
+
+  it("outlives lost connections to the database", () =>
+    withRepository(async (repository) => {
+      const options = optionsFor(repository, {
+        coder: async (request, context) => {
+          await db.sql(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`,
+          );
+          return adding(request, context) as never;
+        },
+      });
+      expect(await evolve(db.oracle, options)).toMatchObject({ stopped: "generations", succeeded: 12 });
+      expect(repository.branches().size).toBe(12);
+    }));
+
+  it("says so when jobs wait for a person", () =>
+    withRepository(async (repository) => {
+      const stop = new AbortController();
+      const stopping: Coder = (request, context) => {
+        stop.abort();
+        return adding(request, context) as never;
+      };
+      // More than can run at once, so that some are left.
+      const many = { population: availableParallelism() + 2 };
+      await evolve(db.oracle, optionsFor(repository, { ...many, coder: stopping, signal: stop.signal }));
+      const [job] = await db.as(
+        "worker",
+        `UPDATE oracle.jobs SET hold_reason = 'awaiting approval'
+         WHERE state = 'PENDING' AND input_payload ->> 'repository' = $1 RETURNING job_id`,
+        [repository.folder],
+      );
+      await expect(evolve(db.oracle, optionsFor(repository))).rejects.toMatchObject({
+        code: "JOB_PRECONDITION",
+        message: expect.stringContaining("is held (awaiting approval)"),
+      });
+      expect(job).toBeDefined();
     }));
 
   it.each<[string, Partial<EvolveOptions>, string]>([

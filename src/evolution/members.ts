@@ -41,13 +41,18 @@ export async function refresh(
 ): Promise<Member[]> {
   const byId = new Map(jobs.map((job) => [job.jobId, job]));
   const changed = members.filter(({ jobId, state }) => state !== (byId.get(jobId)?.state ?? state));
+  await ingest(
+    oracle,
+    experiment,
+    metric,
+    changed.filter(({ jobId }) => byId.get(jobId)?.state === "SUCCEEDED"),
+  );
+  // After what may fail: what was not ingested is seen as changed again.
   for (const member of changed) {
     const { state, error } = byId.get(member.jobId) as Job;
     member.state = state;
     member.error = state === "SUCCEEDED" ? null : error;
   }
-  const succeeded = changed.filter(({ state }) => state === "SUCCEEDED");
-  if (succeeded.length > 0) await ingest(oracle, experiment, metric, succeeded);
   return changed;
 }
 
@@ -58,6 +63,7 @@ async function ingest(
   metric: string,
   members: Member[],
 ): Promise<void> {
+  if (members.length === 0) return;
   const cards = await listCards(db, { tenantId: TENANT, repositoryId, experimentId: name });
   for (const member of members) {
     const card = cards.find(({ job_id }) => job_id === member.jobId);
