@@ -13,6 +13,7 @@ import type { Database } from "../dist/store/database.js";
 import { settle } from "../dist/store/settle.js";
 import { verifyJob } from "../dist/verify.js";
 import { isAlive, pidsIn } from "./support/attempt.js";
+import { runToEnd } from "./support/cli.js";
 import { storedOf, TestRepository, useRepository } from "./support/evolution.js";
 import { claimFrom, workerDatabase } from "./support/leases.js";
 import { useLogins } from "./support/logins.js";
@@ -435,6 +436,25 @@ describe("what an attempt leaves behind", () => {
     expect(repository.branches().get(failed.id)).toBe(commit);
     expect((await storedOf(db, failed.id)).card?.commit_hash).toBe(commit);
   });
+});
+
+it("runs from a handlers file, under a supervisor", async () => {
+  const handlers = join(repository.home, "handlers.mjs");
+  const [program, mode] = role("agent");
+  writeFileSync(
+    handlers,
+    `import { defineEvolution } from "oracle-worker/evolution";
+     export const evolve = defineEvolution({
+       coder: { agent: ${JSON.stringify([program, mode])} },
+       evaluator: () => ({ summary: "looked at", metrics: [] }),
+     });`,
+  );
+  const { id } = await db.oracle.enqueue("evolve_commit", repository.spec(), { queue: "supervised" });
+  const env = { DATABASE_URL: db.url, ARTIFACTS: `file:${db.artifacts}` };
+  const args = ["work", "--handlers", handlers, "--queues", "supervised", "--drain"];
+  expect(await runToEnd(args, { env, cwd: repository.home })).toMatchObject({ code: 0 });
+  expect((await db.oracle.get(id))?.state).toBe("SUCCEEDED");
+  expect((await storedOf(db, id)).card?.key_files).toEqual(["sum.js", "notes.md"]);
 });
 
 it("works with a login that can only become the worker's role", async () => {

@@ -1,3 +1,5 @@
+import { rm } from "node:fs/promises";
+import { resolve } from "node:path";
 import { EffectFailed } from "../core/errors.js";
 import type { JobContext } from "../handlers/define.js";
 import type { Found } from "../handlers/effects.js";
@@ -52,11 +54,16 @@ async function findCommit(git: Git, commit: NewCommit): Promise<Found<{ commit_h
 async function putOnBranch(git: Git, commit: NewCommit): Promise<string> {
   const hash = await makeCommit(git, commit);
   const args = ["update-ref", `refs/heads/${commit.branch}`, hash, ""];
-  const end = await git.try(args);
+  let end = await git.try(args);
   if (end.succeeded) return hash;
   const there = await readBranch(git, commit.branch);
-  if (there === undefined) throw git.failed(args, end);
-  return there;
+  if (there !== undefined) return there;
+  // Only this job writes this branch, and only this attempt has the job: a lock is what a killed git left.
+  const lock = await git.read(["rev-parse", "--git-path", `refs/heads/${commit.branch}.lock`]);
+  await rm(resolve(git.folder, lock), { force: true });
+  end = await git.try(args);
+  if (!end.succeeded) throw git.failed(args, end);
+  return hash;
 }
 
 async function readBranch(git: Git, branch: string): Promise<string | undefined> {

@@ -64,6 +64,7 @@ async function importer(file: string): Promise<Jiti> {
   const { createJiti } = await import("jiti");
   const alias: Record<string, string> = {
     "oracle-worker": fileURLToPath(new URL("../index.js", import.meta.url)),
+    "oracle-worker/evolution": fileURLToPath(new URL("../evolution/index.js", import.meta.url)),
   };
   try {
     createRequire(file).resolve("zod");

@@ -58,6 +58,20 @@ export function useVictim(db: TestDatabase): Victim {
       [victim.running.jobId, VICTIM],
     );
     victim.effect = effect?.effect_id;
+    await db.sql(
+      `WITH job AS (
+         INSERT INTO oracle.evolution_jobs (job_id, tenant_id, repository_id, base_commit_hash, result_commit_hash,
+           plan_summary, worker) VALUES ($1, $2, 'r', repeat('a', 40), repeat('b', 40), 'p', '{}')
+       ), card AS (
+         INSERT INTO oracle.commit_cards (job_id, tenant_id, repository_id, commit_hash, parent_commit_hash, subject,
+           change_summary, key_files, highlights) VALUES ($1, $2, 'r', repeat('b', 40), repeat('a', 40), 's', 'c', '[]', '[]')
+       ), metric AS (
+         INSERT INTO oracle.metrics (tenant_id, repository_id, commit_hash, name, value, higher_is_better)
+         VALUES ($2, 'r', repeat('b', 40), 'speed', 1, true)
+       )
+       INSERT INTO oracle.job_artifacts (job_id, artifact_id, tenant_id, kind) VALUES ($1, gen_random_uuid(), $2, 'plan')`,
+      [victim.done, VICTIM],
+    );
     await store.close();
   });
   return victim;
