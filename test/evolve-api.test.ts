@@ -65,7 +65,8 @@ describe("evolve(oracle, options)", { timeout: 240_000 }, () => {
       expect(evolved.best.value).toBeGreaterThanOrEqual(18);
       const shown = repository.git("show", "evolution/best:number.txt");
       expect(Number(shown)).toBe(evolved.best.value);
-      expect(events[0]).toMatchObject({ event: "started", start: { value: 10 } });
+      expect(events[0]).toMatchObject({ event: "opened", base: repository.base });
+      expect(events[1]).toMatchObject({ event: "started", start: { value: 10 } });
       expect(events.filter(({ event }) => event === "generation")).toHaveLength(3);
       const [job] = await db.sql(
         "SELECT input_payload AS spec FROM oracle.jobs WHERE job_type = 'evolve_commit' ORDER BY job_id LIMIT 1",

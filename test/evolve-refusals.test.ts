@@ -54,7 +54,7 @@ describe("evolve refuses", { timeout: 120_000 }, () => {
       "a folder inside a repository",
       () => given("--repo", join(repo, "inside")),
       "repo",
-      "inside a repository",
+      "not a git repository",
     ],
     ["a base that is not there", () => given("--base", "v9"), "base", "a branch, tag or hash"],
     [

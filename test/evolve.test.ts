@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { runAsPerson, runToEnd } from "./support/cli.js";
 import { documents, type EvolveDocument, makeExampleRepository } from "./support/example-repository.js";
@@ -131,9 +133,8 @@ describe("evolve", { timeout: 600_000 }, () => {
   it("tells a person what has become of it", async () => {
     const { stdout } = await runAsPerson(example.evolve(), { env, cwd: folder });
     const lines = stdout.trimEnd().split("\n");
-    expect(lines[0]).toMatch(
-      /^experiment evolution-[0-9a-f]{8}: the start [0-9a-f]{12} has cpu_ms [\d.]+ ms, lower is better$/,
-    );
+    expect(lines[0]).toMatch(/^experiment evolution-[0-9a-f]{8}: measuring [0-9a-f]{12}$/);
+    expect(lines[1]).toMatch(/^the start has cpu_ms [\d.]+ ms; lower is better$/);
     expect(stdout).toMatch(/^ {2}\d\.\d {2}island-\d {2}SUCCEEDED {2}[\d.]+ ms {2}[0-9a-f]{12} {2}\w/m);
     expect(stdout).toMatch(/^ {2}\d\.\d {2}island-\d {2}FAILED_TERMINAL {2}\w/m);
     expect(stdout).toMatch(/^generation 5: best cpu_ms [\d.]+ ms, [0-9a-f]{12} of island-\d$/m);
@@ -141,6 +142,20 @@ describe("evolve", { timeout: 600_000 }, () => {
       /^All generations are done\. Generations: 5\. Jobs: 20, of which \d+ succeeded and \d+ failed\.$/,
     );
     expect(lines.at(-1)).toMatch(/^cpu_ms [\d.]+ → [\d.]+ ms in evolution\/best \([0-9a-f]{12}\); see git /);
+  });
+
+  it("draws a table on a terminal, over and over", async () => {
+    const inTerminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    const args = ["-c", inTerminal, process.execPath, "dist/cli/main.js", ...example.evolve()];
+    const terminal = { PATH: process.env.PATH, ...env, TERM: "xterm", NO_COLOR: "1" };
+    const { stdout } = await promisify(execFile)("python3", args, { env: terminal });
+    const screens = stdout.replaceAll("\r", "").split("\u001b[J");
+    expect(screens.length).toBeGreaterThan(20);
+    const [titles, ...rows] = screens.at(-1)?.split("\n") ?? [];
+    expect(titles).toMatch(/^GENERATION {2}JOBS {2}RUNNING {2}SUCCEEDED {2}FAILED {2}BEST cpu_ms {2}COMMIT/);
+    const counts = rows.slice(0, 5).map((row) => row.trim().split(/\s+/).slice(0, 3));
+    expect(counts).toEqual([1, 2, 3, 4, 5].map((generation) => [String(generation), "4", "-"]));
+    expect(rows[5]).toMatch(/^All generations are done\./);
   });
 });
 

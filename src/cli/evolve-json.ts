@@ -3,15 +3,18 @@ import type { Candidate, Objective } from "../evolution/population.js";
 
 /** One document per line, with the names that jobs and cards have. */
 export function evolveEventJson(event: EvolveEvent): Record<string, unknown> {
-  if (event.event === "started") {
-    const { experiment, repositoryId, start, objective, unit } = event;
+  if (event.event === "opened") {
+    const { experiment, repositoryId, base } = event;
     return {
-      event: "started",
+      event: "opened",
       experiment_id: experiment,
       repository_id: repositoryId,
-      ...objectiveJson(objective, unit),
-      start: candidateJson(start),
+      base_commit_hash: base,
     };
+  }
+  if (event.event === "started") {
+    const { start, objective, unit } = event;
+    return { event: "started", ...objectiveJson(objective, unit), start: candidateJson(start) };
   }
   if (event.event === "generation") {
     return { event: "generation", generation: event.generation, best: candidateJson(event.best) };

@@ -20,6 +20,12 @@ export function openView(out: Output): EvolveView {
   let started: Started | undefined;
   return {
     show: (event) => {
+      if (event.event === "opened") {
+        void out.show({}, () =>
+          printable(`experiment ${event.experiment}: measuring ${event.base.slice(0, 12)}`),
+        );
+        return;
+      }
       if (event.event === "started") {
         started = event;
         void out.show({}, () => startedLine(event));
@@ -63,12 +69,9 @@ function note(generations: Map<number, Member[]>, member: Member): void {
   generations.set(member.generation, [...others, member]);
 }
 
-function startedLine({ experiment, start, objective, unit }: Started): string {
+function startedLine({ start, objective, unit }: Started): string {
   const better = `${objective.higherIsBetter ? "higher" : "lower"} is better`;
-  const value = `${objective.metric} ${measured(start.value, unit)}`;
-  return printable(
-    `experiment ${experiment}: the start ${start.commit.slice(0, 12)} has ${value}, ${better}`,
-  );
+  return printable(`the start has ${objective.metric} ${measured(start.value, unit)}; ${better}`);
 }
 
 /** For logs and pipes: one line for each job that ended, one for each generation. */

@@ -5,9 +5,11 @@ export class LiveTable {
   private drawn = 0;
 
   draw(text: string): void {
-    const { columns = 80, rows = 24 } = process.stdout;
+    // Some terminals say 0 where they do not know.
+    const columns = process.stdout.columns || 80;
+    const rows = process.stdout.rows || 24;
     const [titles = "", ...all] = text.split("\n");
-    const lines = [titles, ...all.slice(-(rows - 3))].map((line) => cut(line, columns - 1));
+    const lines = [titles, ...all.slice(-Math.max(1, rows - 3))].map((line) => cut(line, columns - 1));
     const up = this.drawn === 0 ? "" : `\u001b[${this.drawn}A\u001b[J`;
     process.stdout.write(`${up}${lines.join("\n")}\n`);
     this.drawn = lines.length;

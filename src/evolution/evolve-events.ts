@@ -18,14 +18,9 @@ export interface Member {
 
 /** What `evolve` tells while it runs; after an interruption the jobs that were done before come first. */
 export type EvolveEvent =
-  | {
-      event: "started";
-      experiment: string;
-      repositoryId: string;
-      start: Candidate;
-      objective: Objective;
-      unit: string | null;
-    }
+  /** The experiment is known; its start is measured, or has been by an earlier run. */
+  | { event: "opened"; experiment: string; repositoryId: string; base: string }
+  | { event: "started"; start: Candidate; objective: Objective; unit: string | null }
   /** A job is there, runs, or has ended. */
   | { event: "job"; member: Member }
   /** All jobs of a generation have ended; `best` is the best of all so far, or the start. */

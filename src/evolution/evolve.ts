@@ -23,18 +23,11 @@ export async function evolve(oracle: Oracle, given: GivenEvolveOptions): Promise
   const worker = await startWorker(oracle, experiment, options, halt);
   const unhook = stopBySignals(worker, options, halt);
   try {
+    const { name, repositoryId, base } = experiment;
+    options.onEvent?.({ event: "opened", experiment: name, repositoryId, base });
     const start = await measureStart(oracle, experiment, options, halt);
-    const { commit, value, objective, unit } = start;
-    const { name, repositoryId } = experiment;
-    const startedFrom = { commit, island: null, value };
-    options.onEvent?.({
-      event: "started",
-      experiment: name,
-      repositoryId,
-      start: startedFrom,
-      objective,
-      unit,
-    });
+    const { commit, island, value, objective, unit } = start;
+    options.onEvent?.({ event: "started", start: { commit, island, value }, objective, unit });
     return await new Generations(oracle, experiment, options, start, halt).run();
   } finally {
     unhook();
