@@ -80,6 +80,8 @@ BEGIN
     EXECUTE format('CREATE POLICY all_rows ON {schema}.%I TO {role}_owner, {role}_worker USING (true) WITH CHECK (true)', name);
     EXECUTE format('CREATE POLICY own_rows ON {schema}.%I FOR SELECT TO {role}_server, {role}_tenant '
       'USING (tenant_id = (SELECT {schema}.current_tenant()))', name);
+    EXECUTE format('CREATE POLICY every_row ON {schema}.%I FOR SELECT TO {role}_server '
+      'USING ((SELECT {schema}.sees_every_tenant() AND {schema}.current_tenant() IS NULL))', name);
     EXECUTE format('GRANT SELECT ON {schema}.%I TO {role}_worker, {role}_server, {role}_tenant', name);
   END LOOP;
 END

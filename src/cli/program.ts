@@ -9,6 +9,7 @@ import * as doctor from "./doctor.js";
 import * as effects from "./effects.js";
 import * as enqueue from "./enqueue.js";
 import { exitCodeOf, printError } from "./errors.js";
+import * as evolve from "./evolve.js";
 import * as jobs from "./jobs.js";
 import * as migrate from "./migrate.js";
 import { parseDatabaseUrl } from "./parse.js";
@@ -35,6 +36,7 @@ const commands = [
   verify,
   prune,
   doctor,
+  evolve,
   pythonPath,
   demo,
 ];

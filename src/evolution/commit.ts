@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import { EffectFailed } from "../core/errors.js";
+import { redactText } from "../core/redact.js";
 import type { JobContext } from "../handlers/define.js";
 import type { Found } from "../handlers/effects.js";
 import { EvolutionWorkerError } from "./error.js";
@@ -99,7 +100,9 @@ export async function pushBranch(
     if (!there) return { happened: false };
     return there === commit ? { happened: true, response: { pushed: commit } } : { happened: "unknown" };
   };
-  await effect({ key: "push", kind: "reconcilable", request: push, lookup }, async () => {
+  // An address may hold a password, which is nothing to be kept.
+  const request = { ...push, remote: redactText(remote) };
+  await effect({ key: "push", kind: "reconcilable", request, lookup }, async () => {
     const args = ["push", "--quiet", `--force-with-lease=${ref}:`, "--", remote, `${commit}:${ref}`];
     const end = await git.try(args);
     if (end.succeeded) return { pushed: commit };

@@ -14,6 +14,8 @@ const settings = Object.entries({
   "core.fsmonitor": "false",
   "core.autocrlf": "false",
   "core.quotePath": "false",
+  // A card in the database must not outlive its commit when the power fails.
+  "core.fsync": "committed,reference",
   "commit.gpgSign": "false",
   "gc.auto": "0",
   "maintenance.auto": "false",

@@ -15,8 +15,8 @@ import { validate } from "../handlers/validate.js";
 import type { RoleContext } from "./roles.js";
 import type { EvolutionSpec } from "./spec.js";
 
-/** What a command without a protocol may write to stdout and stderr each. */
-const OUTPUT_BYTES = 1_048_576;
+/** What is kept of what a command without a protocol writes to stdout and stderr each; an evaluator's word comes last. */
+const OUTPUT_BYTES = 16_777_216;
 
 export interface Kept {
   kind: JobArtifactKind;

@@ -117,7 +117,7 @@ export async function evaluate(
   const { command } = evaluator;
   const end = await runner.runProgram(command);
   const kept = await runner.keep("evaluation_log", "evaluation.log", outputOf(end));
-  if (!end.succeeded) throw useless(`${command[0]} ${end.how}${lastLine(end.stderr)}`);
+  if (!end.succeeded) throw useless(`${command[0]} ${end.how}${lastLine(end.stderr)}`, end.exitCode === null);
   const checked = evaluationSchema.safeParse(lastDocument(end.stdout.toString("utf8"), command[0]));
   if (checked.success) return { evaluation: checked.data, kept };
   const [issue] = checked.error.issues;
@@ -143,8 +143,10 @@ function lastLine(stderr: Buffer): string {
   return line ? `: ${line.slice(0, 300)}` : "";
 }
 
-function useless(why: string): EvolutionWorkerError {
+/** What was coded is remembered: an evaluator that has judged it would say the same again. */
+function useless(why: string, retryable = false): EvolutionWorkerError {
   return new EvolutionWorkerError("EVOLUTION_EVALUATION", `The evaluator measured nothing: ${why}.`, {
     field: "evaluator",
+    retryable,
   });
 }

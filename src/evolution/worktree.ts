@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Database } from "../store/database.js";
-import { findHolding } from "../store/evolution-alive.js";
+import { findLost } from "../store/evolution-alive.js";
 import type { Git } from "./git.js";
 import type { Repository } from "./repository.js";
 
@@ -51,8 +51,8 @@ export async function sweepWorktrees(
     const [, jobId, attemptId] = namePattern.exec(name) ?? [];
     return jobId && attemptId ? [{ name, jobId, attemptId }] : [];
   });
-  const holding = await findHolding(db, found);
-  const dead = found.filter(({ attemptId }) => !holding.has(attemptId));
+  const lost = await findLost(db, found);
+  const dead = found.filter(({ attemptId }) => lost.has(attemptId));
   for (const { name } of dead) {
     const folder = join(resolve(workspace), name);
     await removeWorktree(folder, [join(inGit, name), ...(await elsewhere(folder, name))]);

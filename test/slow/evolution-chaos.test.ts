@@ -184,7 +184,7 @@ it("leaves a commit for each card, a card for each commit and no worktree, whoev
   expect(repository.git("status", "--porcelain")).toBe("");
   const locks = readdirSync(join(repository.folder, ".git"), { recursive: true }) as string[];
   expect(locks.filter((path) => path.endsWith(".lock"))).toEqual([]);
-  // Two jobs of one worker may die together.
+  // A worker may die for two jobs: one that has just been settled, and the next.
   expect(kills).toBeGreaterThan(planned.length / 2);
-  console.log(`${planned.length} deaths of ${kills} workers, ${row?.attempts} attempts for ${JOBS} commits`);
+  console.log(`${kills} deaths, ${row?.attempts} attempts for ${JOBS} commits`);
 });

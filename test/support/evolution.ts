@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { defineEvolution, type EvolutionOptions } from "oracle-worker/evolution";
 import { afterAll } from "vitest";
 import type { TestDatabase } from "./oracle.js";
 
@@ -95,4 +97,57 @@ export async function storedOf(db: TestDatabase, jobId: string) {
     [jobId],
   );
   return { job: await one("evolution_jobs"), card: await one("commit_cards"), metrics, artifacts };
+}
+
+/** An answer of a coder that makes the sum better. */
+export const edits = [
+  "Here it is:",
+  "sum.js",
+  "```js",
+  "<<<<<<< SEARCH",
+  "export const sum = (a, b) => b + a;",
+  "=======",
+  "export const sum = (a, b) => a + b;",
+  ">>>>>>> REPLACE",
+  "```",
+].join("\n");
+
+export const measured = {
+  summary: "3 of 3 passed",
+  metrics: [
+    { name: "seconds", value: 2, unit: "s", higher_is_better: false, details: { runs: 3, best: 2 } },
+    { name: "passed", value: 3 },
+    { name: "seconds", value: 1.5, unit: "s", higher_is_better: false, details: { best: 1.5 } },
+  ],
+};
+
+export const good: Pick<EvolutionOptions, "coder" | "evaluator"> = {
+  coder: () => ({ summary: "The order of the sum", message: "Add in the order of the arguments", edits }),
+  evaluator: () => measured,
+};
+
+/** One of the roles as a program. */
+export const role = (...args: string[]): [string, ...string[]] => [
+  fileURLToPath(new URL("evolution/role.mjs", import.meta.url)),
+  ...args,
+];
+
+/** Runs jobs one at a time, each to its end in a queue and with a worker of its own. */
+export function useEvolution(db: TestDatabase, repository: TestRepository) {
+  return async (
+    roles: Partial<EvolutionOptions>,
+    changes: Record<string, unknown> = {},
+    { maxAttempts = 1, of = repository, tenant = "default" } = {},
+  ) => {
+    const queue = `evolution-${Math.random()}`;
+    const { workspace } = of;
+    const backoff = { kind: "fixed", baseSeconds: 0.02 } as const;
+    const jobs = [defineEvolution({ ...good, workspace, backoff, ...roles })];
+    const worker = await db.worker({ jobs, queues: [queue] });
+    const { id } = await db.oracle.enqueue("evolve_commit", of.spec(changes), { queue, maxAttempts, tenant });
+    const job = await db.oracle.wait(id, { timeoutSeconds: 60 });
+    await worker.stop();
+    const result = (await db.oracle.result(id))?.payload as Record<string, unknown> | undefined;
+    return { id, job, result };
+  };
 }

@@ -29,8 +29,9 @@ afterAll(() => {
 });
 
 /** Starts the real command line in a process of its own. */
-export function runCli(args: string[], env: Record<string, string>): Running {
+export function runCli(args: string[], env: Record<string, string>, cwd?: string): Running {
   const child = spawn(process.execPath, [cli, ...args], {
+    cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

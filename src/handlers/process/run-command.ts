@@ -21,6 +21,8 @@ export interface CommandOptions {
 /** How a command ended, and what it wrote. */
 export interface CommandEnd {
   succeeded: boolean;
+  /** Null where it was killed or never began. */
+  exitCode: number | null;
   /** "ended with exit code 1" and the like. */
   how: string;
   stdout: Buffer;
@@ -63,7 +65,14 @@ export async function runCommand(
   deafen();
   signal.throwIfAborted();
   const how = ending.startError ? `could not be started: ${ending.startError.message}` : describe(ending);
-  return { succeeded: ending.code === 0, how, stdout: stdout.take(), stderr: stderr.take(), cut };
+  return {
+    succeeded: ending.code === 0,
+    exitCode: ending.code,
+    how,
+    stdout: stdout.take(),
+    stderr: stderr.take(),
+    cut,
+  };
 }
 
 function notThere(program: string): OracleError {

@@ -34,7 +34,7 @@ const evolve = defineEvolution({
 const oracle = await connect({ databaseUrl: DATABASE_URL, artifacts: ARTIFACTS });
 const worker = await createWorker(oracle, {
   jobs: [evolve],
-  concurrency: 2,
+  concurrency: 1,
   leaseSeconds: 2,
   pollSeconds: 0.2,
   onEvent: (event) => event.event === "job.settled" && die(event.lease.jobId, "settled"),

@@ -1,0 +1,87 @@
+import { hash } from "node:crypto";
+import { basename } from "node:path";
+import { OracleError } from "../core/errors.js";
+import { checkBranch } from "./best-branch.js";
+import type { EvolveOptions } from "./evolve-options.js";
+import type { Git } from "./git.js";
+import { openRepository } from "./repository.js";
+import { commitHash } from "./spec.js";
+
+/** Jobs of the command belong to the tenant that every job belongs to unless one is named. */
+export const TENANT = "default";
+
+/** What names an experiment and its jobs: the same names again are the same jobs again. */
+export interface Experiment {
+  name: string;
+  git: Git;
+  /** Its folder. */
+  repository: string;
+  repositoryId: string;
+  /** The commit it starts from. */
+  base: string;
+  branch: string;
+  /** Of its own, so that its jobs are served by those who know its coder. */
+  queue: string;
+  startKey: string;
+  jobKey(generation: number, slot: number): string;
+  /** Of a job's key; undefined where it is none of this experiment's. */
+  placeOf(key: string): { generation: number; slot: number } | undefined;
+}
+
+/** Finds repository and start; refuses what cannot work before anything is paid for. */
+export async function openExperiment(options: EvolveOptions): Promise<Experiment> {
+  const git = await openGit(options.repo);
+  const repository = git.folder;
+  const base = await findCommit(git, options.base);
+  await checkBranch(git, options.branch, base);
+  const repositoryId = `${basename(repository).slice(0, 100)}-${short(repository)}`;
+  const name = options.experiment ?? `evolution-${short(JSON.stringify(identity(options, base)))}`;
+  const prefix = `evolve/${repositoryId}/${name}`;
+  return {
+    name,
+    git,
+    repository,
+    repositoryId,
+    base,
+    branch: options.branch,
+    queue: `evolve-${short(prefix)}`,
+    startKey: `${prefix}/start`,
+    jobKey: (generation, slot) => `${prefix}/${generation}/${slot}`,
+    placeOf: (key) => {
+      const [generation, slot] = key.startsWith(`${prefix}/`) ? key.slice(prefix.length + 1).split("/") : [];
+      return slot === undefined ? undefined : { generation: Number(generation), slot: Number(slot) };
+    },
+  };
+}
+
+/** Values are comparable, and jobs can be gone on with, as long as these are the same. */
+function identity({ goal, metric, evaluator }: EvolveOptions, base: string): unknown[] {
+  return [base, goal, metric ?? null, evaluator];
+}
+
+function short(text: string): string {
+  return hash("sha256", text).slice(0, 8);
+}
+
+async function openGit(given: string): Promise<Git> {
+  // Not ended by the jobs' signals: it reads and moves names, which takes no time.
+  const options = { signal: new AbortController().signal, groups: undefined, allowed: undefined };
+  try {
+    return (await openRepository({ repository: given }, options)).git;
+  } catch (error) {
+    const right = `the folder of a git repository. ${(error as Error).message}`.replace(/\.$/, "");
+    throw wrong("repo", given, right);
+  }
+}
+
+async function findCommit(git: Git, given: string): Promise<string> {
+  const found = await git.try(["rev-parse", "--verify", "--quiet", "--end-of-options", `${given}^{commit}`]);
+  const hash = found.stdout.toString().trim();
+  if (found.succeeded && commitHash.safeParse(hash).success) return hash;
+  throw wrong("base", given, "a branch, tag or hash of a commit that the repository has");
+}
+
+function wrong(field: string, given: string, right: string): OracleError {
+  const message = `${field} is ${JSON.stringify(given.slice(0, 200))}; it must be ${right}.`;
+  return new OracleError("INVALID_ARGUMENT", message, { field });
+}
