@@ -9,6 +9,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // A poll waits for a condition; how long that takes on a busy machine is not its question.
     expect: { poll: { timeout: 20_000 } },
-    fileParallelism: false,
+    // Each file has processes and a database of its own, and mostly waits: for leases, restarts, silence.
+    maxWorkers: 2,
   },
 });

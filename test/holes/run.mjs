@@ -1,6 +1,7 @@
 // Undoes the fixes of the holes one at a time and shows each turning its named test red.
 //   node test/holes/run.mjs [--only 4,5] [--why]
-// Works on a copy of the tree, with one server for all runs. --why also prints what each red test said.
+// Works on two copies of the tree at a time, each with a server for all its runs. --why also prints what each red test
+// said.
 
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -18,10 +19,38 @@ if (only && chosen.length !== new Set(only).size) {
 }
 
 /**
- * @param {Copy} copy
+ * @param {Copy[]} copies
  * @returns {Promise<number>} the exit code
  */
-async function main(copy) {
+async function main(copies) {
+  const left = [...chosen];
+  let red = 0;
+  /** @type {Promise<void> | undefined} */
+  let green;
+  const lanes = copies.map((copy) =>
+    withServer(copy, async (databaseUrl) => {
+      green ??= requireGreen(copy, databaseUrl);
+      await green;
+      for (let hole = left.shift(); hole; hole = left.shift()) {
+        if (await turnsRed(copy, hole, databaseUrl)) red++;
+      }
+    }),
+  );
+  // One that fails ends the other too, and both are waited for: their servers must not outlive them.
+  for (const lane of lanes) lane.catch(() => interrupt(copies));
+  const failed = (await Promise.allSettled(lanes)).filter((lane) => lane.status === "rejected");
+  const reason = failed.map((lane) => lane.reason).find((error) => !(error instanceof Interrupted));
+  if (failed.length > 0) throw reason ?? new Interrupted();
+  console.log(`${red} of ${chosen.length} holes turn their test red`);
+  return red === chosen.length ? 0 : 1;
+}
+
+/**
+ * A server of its own for each copy: roles are the whole server's, and migrations make them.
+ * @param {Copy} copy
+ * @param {(databaseUrl: string) => Promise<void>} work
+ */
+async function withServer(copy, work) {
   copy.fill(fileURLToPath(new URL("../..", import.meta.url)));
   await copy.build();
   // From the copy: the real tree's build may be missing, or older than its sources.
@@ -31,14 +60,15 @@ async function main(copy) {
     settings: { fsync: "off", max_connections: "300" },
   });
   try {
-    await requireGreen(copy, server.adminUrl);
-    let red = 0;
-    for (const hole of chosen) if (await turnsRed(copy, hole, server.adminUrl)) red++;
-    console.log(`${red} of ${chosen.length} holes turn their test red`);
-    return red === chosen.length ? 0 : 1;
+    await work(server.adminUrl);
   } finally {
     await server.release();
   }
+}
+
+/** @param {Copy[]} copies */
+function interrupt(copies) {
+  for (const copy of copies) copy.interrupt();
 }
 
 /**
@@ -101,13 +131,13 @@ function indent(text) {
   return text.replace(/^/gm, "        ");
 }
 
-const copy = new Copy();
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => copy.interrupt());
+const copies = [new Copy(), new Copy()];
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => interrupt(copies));
 try {
-  process.exitCode = await main(copy);
+  process.exitCode = await main(copies);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 } finally {
-  copy.remove();
+  for (const copy of copies) copy.remove();
 }

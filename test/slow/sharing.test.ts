@@ -56,10 +56,14 @@ describe("a cap of 1 before eight processes", () => {
     const file = join(mkdtempSync(join(tmpdir(), "oracle-worker-")), "runs");
     const env = { DATABASE_URL: db.url, POLL_INTERVAL: "50ms", CONCURRENCY: "4" };
     const worker = runCli(["work", "--handlers", handlers, "--queues", queue, "--processes", "8"], env);
-    await until("eight workers", async () => {
-      const live = await db.sql("SELECT FROM oracle.workers WHERE queues = ARRAY[$1]", [queue]);
-      return live.length === 8;
-    });
+    await until(
+      "eight workers",
+      async () => {
+        const live = await db.sql("SELECT FROM oracle.workers WHERE queues = ARRAY[$1]", [queue]);
+        return live.length === 8;
+      },
+      120_000,
+    );
     await db.oracle.enqueueMany(
       "spanned",
       Array.from({ length: JOBS }, () => ({ file, ms: 5 })),
