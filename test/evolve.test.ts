@@ -116,6 +116,10 @@ describe("evolve", { timeout: 600_000 }, () => {
     const again = await evolve();
     expect(documents(again.stdout).at(-1)).toEqual(ended);
     expect(await attemptsOf(repo)).toEqual(before);
+    // Asked for less, it does not take back what was found.
+    const less = documents((await evolve("--generations", "1")).stdout).at(-1);
+    expect(less).toMatchObject({ generations: 1, jobs: 4, best: ended.best });
+    expect(git("rev-parse", "evolution/best")).toBe(ended.best.commit_hash);
   });
 
   it("stops at the target, and when its budget is used up", async () => {

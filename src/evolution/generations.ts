@@ -5,7 +5,7 @@ import type { Evolved, Member } from "./evolve-events.js";
 import type { EvolveOptions } from "./evolve-options.js";
 import type { Experiment } from "./experiment.js";
 import { follow, type Halt } from "./follow.js";
-import { findMembers, newMember, refresh } from "./members.js";
+import { findCandidates, findMembers, newMember, refresh } from "./members.js";
 import { type Candidate, isReached, planGeneration, ranked, type Slot } from "./population.js";
 import type { EvolutionSpec } from "./spec.js";
 import type { Start } from "./start.js";
@@ -13,6 +13,8 @@ import type { Start } from "./start.js";
 /** The generations of one experiment, from the first to the last: those that are there are taken as they are. */
 export class Generations {
   private readonly members: Member[] = [];
+  /** What earlier runs have found, also in generations that this one has not come to yet. */
+  private earlier: Candidate[] = [];
   private done = 0;
 
   constructor(
@@ -26,8 +28,9 @@ export class Generations {
   async run(): Promise<Evolved> {
     const { generations, target, signal } = this.options;
     const existing = await findMembers(this.oracle, this.experiment);
+    this.earlier = await findCandidates(this.oracle, this.experiment, this.start.objective.metric);
     for (let generation = 1; ; generation++) {
-      const { value } = this.best();
+      const { value } = this.bestOf(this.candidates());
       if (target !== undefined && isReached(value, target, this.start.objective)) return this.end("target");
       if (generation > generations) return this.end("generations");
       if (signal?.aborted) return this.end("interrupted");
@@ -94,11 +97,11 @@ export class Generations {
         options.onEvent?.({ event: "job", member: { ...member } });
       }
     });
-    const best = this.best();
-    if (best.commit !== start.commit) await moveBranch(experiment.git, experiment.branch, best.commit);
+    const { commit } = this.best();
+    if (commit !== start.commit) await moveBranch(experiment.git, experiment.branch, commit);
     if (!ended) return false;
     this.done = generation;
-    options.onEvent?.({ event: "generation", generation, best });
+    options.onEvent?.({ event: "generation", generation, best: this.bestOf(this.candidates()) });
     return true;
   }
 
@@ -108,9 +111,14 @@ export class Generations {
     );
   }
 
+  /** Of all there is, so that the branch never goes back. */
   private best(): Candidate {
+    return this.bestOf([...this.candidates(), ...this.earlier]);
+  }
+
+  private bestOf(candidates: Candidate[]): Candidate {
     const { commit, island, value, objective } = this.start;
-    return ranked([{ commit, island, value }, ...this.candidates()], objective)[0] as Candidate;
+    return ranked([{ commit, island, value }, ...candidates], objective)[0] as Candidate;
   }
 
   private end(stopped: Evolved["stopped"]): Evolved {

@@ -1,4 +1,4 @@
-import { EVOLVE_COMMIT } from "../core/evolution.js";
+import { type CommitCard, EVOLVE_COMMIT } from "../core/evolution.js";
 import type { Job } from "../core/job.js";
 import type { Oracle } from "../oracle.js";
 import { listCards } from "../store/evolution-cards.js";
@@ -6,6 +6,7 @@ import { markIngested, markIngestionFailed } from "../store/evolution-ingest.js"
 import { requireJob } from "../store/read.js";
 import type { Member } from "./evolve-events.js";
 import { type Experiment, TENANT } from "./experiment.js";
+import type { Candidate } from "./population.js";
 import type { EvolutionSpec } from "./spec.js";
 
 export function newMember(place: Pick<Member, "generation" | "slot" | "island" | "jobId">): Member {
@@ -29,6 +30,26 @@ export async function findMembers(oracle: Oracle, experiment: Experiment): Promi
   } while (after !== undefined);
   for (const members of found.values()) members.sort((a, b) => a.slot - b.slot);
   return found;
+}
+
+/** The commits whose metric was measured, oldest first. */
+export async function findCandidates(
+  oracle: Oracle,
+  experiment: Experiment,
+  metric: string,
+): Promise<Candidate[]> {
+  return (await cardsOf(oracle, experiment)).flatMap((card) => {
+    const value = measuredOn(card, metric);
+    return value === null ? [] : [{ commit: card.commit_hash, island: card.island_id, value }];
+  });
+}
+
+function cardsOf({ db }: Oracle, { repositoryId, name }: Experiment): Promise<CommitCard[]> {
+  return listCards(db, { tenantId: TENANT, repositoryId, experimentId: name });
+}
+
+function measuredOn({ metrics }: CommitCard, metric: string): number | null {
+  return metrics.find(({ name }) => name === metric)?.value ?? null;
 }
 
 /** Brings members up to what has become of their jobs; returns those that changed. */
@@ -58,20 +79,20 @@ export async function refresh(
 
 /** Takes notice of the cards, and has that on record; one without the metric is no candidate. */
 async function ingest(
-  { db }: Oracle,
-  { repositoryId, name }: Experiment,
+  oracle: Oracle,
+  experiment: Experiment,
   metric: string,
   members: Member[],
 ): Promise<void> {
   if (members.length === 0) return;
-  const cards = await listCards(db, { tenantId: TENANT, repositoryId, experimentId: name });
+  const cards = await cardsOf(oracle, experiment);
   for (const member of members) {
     const card = cards.find(({ job_id }) => job_id === member.jobId);
     if (!card) continue;
     member.commit = card.commit_hash;
     member.subject = card.subject;
-    member.value = card.metrics.find(({ name }) => name === metric)?.value ?? null;
-    if (member.value !== null) await markIngested(db, [member.jobId]);
-    else await markIngestionFailed(db, member.jobId, `The evaluator did not measure ${metric}.`);
+    member.value = measuredOn(card, metric);
+    if (member.value !== null) await markIngested(oracle.db, [member.jobId]);
+    else await markIngestionFailed(oracle.db, member.jobId, `The evaluator did not measure ${metric}.`);
   }
 }
