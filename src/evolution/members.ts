@@ -39,7 +39,7 @@ export async function findCandidates(
   metric: string,
 ): Promise<Candidate[]> {
   return (await cardsOf(oracle, experiment)).flatMap((card) => {
-    const value = figureOf(card, metric);
+    const value = measuredOn(card, metric);
     return value === null ? [] : [{ commit: card.commit_hash, island: card.island_id, value }];
   });
 }
@@ -48,7 +48,7 @@ function cardsOf({ db }: Oracle, { repositoryId, name }: Experiment): Promise<Co
   return listCards(db, { tenantId: TENANT, repositoryId, experimentId: name });
 }
 
-function figureOf({ metrics }: CommitCard, metric: string): number | null {
+function measuredOn({ metrics }: CommitCard, metric: string): number | null {
   return metrics.find(({ name }) => name === metric)?.value ?? null;
 }
 
@@ -91,7 +91,7 @@ async function ingest(
     if (!card) continue;
     member.commit = card.commit_hash;
     member.subject = card.subject;
-    member.value = figureOf(card, metric);
+    member.value = measuredOn(card, metric);
     if (member.value !== null) await markIngested(oracle.db, [member.jobId]);
     else await markIngestionFailed(oracle.db, member.jobId, `The evaluator did not measure ${metric}.`);
   }

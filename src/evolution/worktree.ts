@@ -1,5 +1,7 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CommandEnd } from "../handlers/process/run-command.js";
 import type { Database } from "../store/database.js";
 import { findLost } from "../store/evolution-alive.js";
 import type { Git } from "./git.js";
@@ -7,6 +9,10 @@ import type { Repository } from "./repository.js";
 
 /** Where worktrees are made unless told otherwise. */
 export const WORKSPACE = ".oracle-worker/worktrees";
+
+/** How long other attempts may be making their worktrees. */
+const PATIENCE_MS = 10_000;
+const RETRY_MS = 20;
 
 /** Its name says whose it is; git's own folder for it has the same name. */
 interface Owner {
@@ -33,10 +39,21 @@ export async function addWorktree(
   const name = `${jobId}.${attemptId}`;
   const folder = join(resolve(workspace), name);
   await mkdir(resolve(workspace), { recursive: true, mode: 0o700 });
-  // Locked: somebody's `git worktree prune` on another machine cannot see the folder, and must leave it alone.
-  await git.read(["worktree", "add", "--quiet", "--detach", "--lock", folder, commit]);
   const gitDir = join(commonDir, "worktrees", name);
+  // Locked: somebody's `git worktree prune` on another machine cannot see the folder, and must leave it alone.
+  const args = ["worktree", "add", "--quiet", "--detach", "--lock", folder, commit];
+  const endsAt = performance.now() + PATIENCE_MS;
+  for (let end = await git.try(args); !end.succeeded; end = await git.try(args)) {
+    if (!meetsHalfMade(end) || performance.now() > endsAt) throw git.failed(args, end);
+    await removeWorktree(folder, [gitDir]);
+    await sleep(RETRY_MS);
+  }
   return { git: git.in(folder, gitDir), folder, remove: () => removeWorktree(folder, [gitDir]) };
+}
+
+/** git looks at every worktree there is, and dies of one that another git is just making. */
+function meetsHalfMade({ stderr }: CommandEnd): boolean {
+  return /failed to read .*\/worktrees\//.test(stderr.toString("utf8"));
 }
 
 /** Removes what attempts left behind that have lost their jobs, in the workspace and in the repository. */
