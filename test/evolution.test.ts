@@ -208,6 +208,18 @@ describe("an evolve_commit job", () => {
   });
 });
 
+it("needs one attempt for each of many that run at once in one repository", async () => {
+  const { workspace } = repository;
+  const evolve = defineEvolution({ ...good, workspace });
+  for (let n = 0; n < 2; n++) await db.worker({ jobs: [evolve], queues: ["crowd"], concurrency: 6 });
+  const specs = Array.from({ length: 24 }, (_, n) => repository.spec({ goal: `Goal ${n}` }));
+  const jobs = await db.oracle.enqueueMany("evolve_commit", specs, { queue: "crowd" });
+  const ended = await Promise.all(jobs.map(({ id }) => db.oracle.wait(id, { timeoutSeconds: 50 })));
+  expect(new Set(ended.map((job) => `${job?.state} ${job?.attemptCount} ${job?.error?.message}`))).toEqual(
+    new Set(["SUCCEEDED 1 undefined"]),
+  );
+});
+
 it("runs from a handlers file, under a supervisor", async () => {
   const handlers = join(repository.home, "handlers.mjs");
   const [program, mode] = role("agent");

@@ -22,5 +22,6 @@ export const LINGER_MS = 2000;
 export const END_GRACE_MS = 1000;
 /** How long pipes may stay open after the child's end, in the hands of somebody who left its group. */
 export const PIPES_GRACE_MS = 500;
+export const PIPES_TURN_MS = 25;
 /** A warm child without work ends after this. */
 export const IDLE_MS = 60_000;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { END_GRACE_MS, PIPES_GRACE_MS, TERM_GRACE_MS } from "./caps.js";
+import { END_GRACE_MS, PIPES_GRACE_MS, PIPES_TURN_MS, TERM_GRACE_MS } from "./caps.js";
 import type { Command } from "./command.js";
 import { type ProcessGroups, signalGroup, untilGroupGone } from "./group.js";
 
@@ -19,6 +19,8 @@ export interface Ending {
   /** Why it never started. */
   startError: Error | undefined;
   ranSeconds: number;
+  /** Its output was read to the end. */
+  whole: boolean;
 }
 
 /** The descriptor on which our own side of a module answers, so that nothing its handlers print gets between. */
@@ -41,6 +43,7 @@ export class Child {
   private readonly output: Readable | undefined;
   private readonly startedAt = performance.now();
   private alive = true;
+  private outputEnded = false;
   private stopping = false;
   private timer: NodeJS.Timeout | undefined;
   private unsent = "";
@@ -63,7 +66,10 @@ export class Child {
       stream.on("data", place + 1 === outputFd ? ears.output : ears.log);
     }
     this.output = outputs[outputFd - 1];
-    this.output?.once("end", () => this.alive && ears.outputEnd());
+    this.output?.once("end", () => {
+      this.outputEnded = true;
+      if (this.alive) ears.outputEnd();
+    });
   }
 
   get usable(): boolean {
@@ -138,16 +144,27 @@ export class Child {
       // Whatever it left behind has lost its purpose.
       signalGroup(this.pid, "SIGKILL");
       this.resume();
-      await Promise.race([closed, sleep(PIPES_GRACE_MS, undefined, { ref: false })]);
+      await this.readRest(closed);
       await untilGroupGone(this.pid);
       groups?.closed(this.pid);
     }
     for (const stream of this.process.stdio ?? []) stream?.destroy();
-    return { code, signal, startError, ranSeconds };
+    return { code, signal, startError, ranSeconds, whole: this.outputEnded };
+  }
+
+  /** In turns: after a stall of the event loop one long wait would be over before the pipes were looked at. */
+  private async readRest(closed: Promise<unknown>): Promise<void> {
+    let isClosed = false;
+    const noted = closed.then(() => {
+      isClosed = true;
+    });
+    for (let waitedMs = 0; !isClosed && waitedMs < PIPES_GRACE_MS; waitedMs += PIPES_TURN_MS) {
+      await Promise.race([noted, sleep(PIPES_TURN_MS, undefined, { ref: false })]);
+    }
   }
 }
 
-function processEnd(process: ChildProcess): Promise<Omit<Ending, "ranSeconds">> {
+function processEnd(process: ChildProcess): Promise<Pick<Ending, "code" | "signal" | "startError">> {
   return new Promise((resolve) => {
     process.once("exit", (code, signal) => resolve({ code, signal, startError: undefined }));
     process.on("error", (startError) => {

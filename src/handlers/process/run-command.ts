@@ -1,6 +1,6 @@
 import { OracleError } from "../../core/errors.js";
 import { BoundedBytes } from "./bytes.js";
-import { Child } from "./child.js";
+import { Child, type Ending } from "./child.js";
 import { findProgram } from "./command.js";
 import { describe } from "./ending.js";
 import type { ProcessGroups } from "./group.js";
@@ -64,15 +64,20 @@ export async function runCommand(
   const ending = await child.ended;
   deafen();
   signal.throwIfAborted();
-  const how = ending.startError ? `could not be started: ${ending.startError.message}` : describe(ending);
   return {
-    succeeded: ending.code === 0,
-    exitCode: ending.code,
-    how,
+    // Half of an output may look like the whole.
+    succeeded: ending.code === 0 && ending.whole,
+    exitCode: ending.whole ? ending.code : null,
+    how: howItEnded(ending),
     stdout: stdout.take(),
     stderr: stderr.take(),
     cut,
   };
+}
+
+function howItEnded(ending: Ending): string {
+  if (ending.startError) return `could not be started: ${ending.startError.message}`;
+  return ending.whole ? describe(ending) : "ended, and its output could not be read to the end";
 }
 
 function notThere(program: string): OracleError {
