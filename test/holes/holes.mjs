@@ -213,7 +213,7 @@ export const holes = [
     undo: [
       {
         within: ["db/migrations"],
-        find: /WHERE i\.(?:run_after <= at_start(?=;)|due(?=\s+\), timed))/,
+        find: /WHERE i\.due(?=\s+\)\s+SELECT array_agg)/,
         replace: "WHERE true",
       },
     ],
