@@ -86,6 +86,7 @@ describe("evolve fails", { timeout: 240_000 }, () => {
     writeFileSync(evaluator, "process.stderr.write('no compiler here'); process.exit(7);");
     const broken = await run(args);
     expect(broken).toMatchObject({ code: 1, error: { code: "JOB_FAILED" } });
+    expect(await db.sql("SELECT attempt_count FROM oracle.jobs")).toEqual([{ attempt_count: 1 }]);
     expect(broken.error.message).toMatch(/must succeed at the start.*EVOLUTION_EVALUATION.*no compiler here/);
 
     writeFileSync(evaluator, `console.log('{"summary": "fine", "metrics": [{"name": "size", "value": 3}]}')`);

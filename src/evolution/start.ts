@@ -46,8 +46,8 @@ async function submit(oracle: Oracle, experiment: Experiment, options: EvolveOpt
     goal: options.goal,
   };
   try {
-    // Once only: an evaluator that fails here is to be mended, and the next run tries again.
-    const { id, created } = await oracle.enqueue(MEASURE_COMMIT, input, { queue, key, maxAttempts: 1 });
+    // The tries are for crashes: an evaluator that fails is to be mended, and the next run tries again.
+    const { id, created } = await oracle.enqueue(MEASURE_COMMIT, input, { queue, key, maxAttempts: 10 });
     const state = created ? undefined : (await oracle.get(id))?.state;
     if (state === "FAILED_TERMINAL" || state === "CANCELLED") await oracle.retry(id);
     return id;
