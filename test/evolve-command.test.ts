@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { runToEnd } from "./support/cli.js";
+import { runAsPerson, runToEnd } from "./support/cli.js";
 import { TestRepository } from "./support/evolution.js";
 import { documents } from "./support/example-repository.js";
 import { until, useTestDatabase } from "./support/oracle.js";
@@ -30,6 +32,7 @@ function program(name: string, lines: string): string {
 
 const measuring = `echo '{"summary": "read", "metrics": [{"name": "number", "value": '$(cat number.txt)'}]}'`;
 const growing = "cat > /dev/null; echo $(($(cat number.txt) + 1)) > number.txt";
+const failing = "cat > /dev/null; echo 'no model here' >&2; exit 7";
 
 interface Given {
   agent?: string;
@@ -65,5 +68,29 @@ describe("evolve", { timeout: 240_000 }, () => {
     const end = await run(evolve({ evaluate }), { LEASE_SECONDS: "3" });
     expect([end.code, end.stderr]).toEqual([0, ""]);
     expect(documents(end.stdout).at(-1)).toMatchObject({ stopped: "generations", succeeded: 2 });
+  });
+
+  it("says so and ends with 1 when every job failed", async () => {
+    const agent = program("agent.sh", failing);
+    const end = await run(evolve({ agent }));
+    expect(end.code).toBe(1);
+    expect(documents(end.stdout).at(-1)).toMatchObject({ event: "ended", succeeded: 0, failed: 2 });
+    const told = await runAsPerson(evolve({ agent }), { env, cwd: repository.home });
+    expect(told.code).toBe(1);
+    expect(told.stdout).toMatch(/^ {2}1\.1 {2}island-1 {2}FAILED_TERMINAL {2}HANDLER_EXITED: The agent /m);
+    expect(told.stdout.trimEnd().split("\n").at(-1)).toMatch(/^Every job failed; nothing was better than/);
+  });
+
+  it("shows on a terminal why jobs failed", async () => {
+    const agent = program("agent.sh", failing);
+    const inTerminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    const args = ["-c", inTerminal, process.execPath, "dist/cli/main.js", ...evolve({ agent })];
+    const terminal = { PATH: process.env.PATH, HOME: process.env.HOME, ...env, TERM: "xterm", NO_COLOR: "1" };
+    const failure = await promisify(execFile)("python3", args, { env: terminal }).catch((error) => error);
+    expect(failure.code).toBe(1);
+    const screen = failure.stdout.replaceAll("\r", "").split("\u001b[J").at(-1);
+    expect(screen).toMatch(/^GENERATION/);
+    expect(screen).toMatch(/^ {2}1\.1 {2}island-1 {2}FAILED_TERMINAL {2}HANDLER_EXITED: The agent /m);
+    expect(screen).toMatch(/^ {2}1\.2 {2}island-2 {2}FAILED_TERMINAL {2}HANDLER_EXITED: The agent /m);
   });
 });

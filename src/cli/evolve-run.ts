@@ -4,7 +4,8 @@ import type { Coder } from "../evolution/roles.js";
 import { createLogger, logEvents } from "../observe/log.js";
 import type { Call } from "./command.js";
 import { evolvedJson } from "./evolve-json.js";
-import { evolvedText, openView } from "./evolve-view.js";
+import { evolvedText, isInVain } from "./evolve-text.js";
+import { openView } from "./evolve-view.js";
 import { onSignals } from "./supervise.js";
 
 type Words = [string, ...string[]];
@@ -30,6 +31,7 @@ export interface EvolveFlags {
 
 /** As shells have it for a program that Ctrl-C has ended. */
 const INTERRUPTED = 130;
+const FAILED = 1;
 
 /** Evolves until there is a reason to stop; the first signal lets running jobs finish, the second hands them back. */
 export async function runEvolve(call: Call<EvolveFlags>): Promise<void> {
@@ -58,6 +60,7 @@ export async function runEvolve(call: Call<EvolveFlags>): Promise<void> {
     const evolved = await call.withOracle((oracle) => evolve(oracle, options), { closeOnSignal: false });
     await out.show(evolvedJson(evolved), () => evolvedText(evolved, flags.repo));
     if (evolved.stopped === "interrupted") process.exitCode = INTERRUPTED;
+    else if (isInVain(evolved)) process.exitCode = FAILED;
   } catch (error) {
     if (!(error instanceof OracleError && error.code === "SHUTDOWN")) throw error;
     out.note(error.message);

@@ -32,6 +32,7 @@ export function register(program: Command): void {
       `
 Commands are split into words, without a shell, and run in a checkout of their own: name files outside of it in full.
 Ctrl-C lets running jobs finish (again: hands them back); the same command goes on with the same experiment.
+Exit codes besides the usual: 1 when every job failed, 130 when it was interrupted.
 ${examples(
   `oracle-worker evolve --repo . --goal 'Make parse() faster' --agent 'my-agent --edit' --evaluate 'node /opt/measure.mjs'`,
 )}`,
