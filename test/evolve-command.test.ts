@@ -93,4 +93,44 @@ describe("evolve", { timeout: 240_000 }, () => {
     expect(screen).toMatch(/^ {2}1\.1 {2}island-1 {2}FAILED_TERMINAL {2}HANDLER_EXITED: The agent /m);
     expect(screen).toMatch(/^ {2}1\.2 {2}island-2 {2}FAILED_TERMINAL {2}HANDLER_EXITED: The agent /m);
   });
+
+  it("ends with the repository's own error when that is deleted in the middle", async () => {
+    const agent = program("agent.sh", `cat > /dev/null; rm -rf ${repository.folder}`);
+    const end = await run(evolve({ agent }));
+    expect(end).toMatchObject({ code: 1, error: { code: "EVOLUTION_REPOSITORY" } });
+    expect(end.error.message).toContain(`${repository.folder} is gone`);
+  });
+
+  it("moves its branch from a commit that has a card, though the jobs' branches were deleted", async () => {
+    expect((await run(evolve())).code).toBe(0);
+    for (const job of repository.branches().keys()) repository.git("branch", "-D", `evolution/job/${job}`);
+    const end = await run(evolve({}, "--experiment", "another"));
+    expect([end.code, end.stderr]).toEqual([0, ""]);
+    const ended = documents(end.stdout).at(-1);
+    expect(repository.git("rev-parse", "evolution/best")).toBe(ended?.best.commit_hash);
+  });
+
+  it("says what to do when its branch gets checked out in the middle", async () => {
+    const out = `git -C ${repository.folder} checkout --quiet -B evolution/best`;
+    const end = await run(evolve({ agent: program("agent.sh", `${growing}; ${out}`) }));
+    expect(end).toMatchObject({ code: 3, error: { code: "EVOLUTION_BRANCH", field: "--branch" } });
+    expect(end.error.message).toMatch(/is checked out.*check out another branch there and run again/);
+    repository.git("checkout", "--quiet", "main");
+    expect((await run(evolve())).code).toBe(0);
+  });
+
+  it("has one island for a population of one", async () => {
+    const end = await run(evolve({}, "--population", "1"));
+    expect([end.code, end.stderr]).toEqual([0, ""]);
+    expect(documents(end.stdout).at(-1)).toMatchObject({ jobs: 1, best: { island_id: "island-1" } });
+  });
+
+  it("says that the budget has cut the last generation, also when asked again", async () => {
+    for (const _run of [1, 2]) {
+      const end = await run(evolve({}, "--max-jobs", "1"));
+      expect(documents(end.stdout).at(-1)).toMatchObject({ stopped: "budget", generations: 1, jobs: 1 });
+    }
+    const whole = await run(evolve({}, "--max-jobs", "2", "--experiment", "whole"));
+    expect(documents(whole.stdout).at(-1)).toMatchObject({ stopped: "generations", jobs: 2 });
+  });
 });

@@ -20,7 +20,7 @@ export interface EvolveFlags {
   metric?: string;
   generations: number;
   population: number;
-  islands: number;
+  islands?: number;
   base: string;
   target?: number;
   maxJobs?: number;
@@ -62,13 +62,29 @@ export async function runEvolve(call: Call<EvolveFlags>): Promise<void> {
     if (evolved.stopped === "interrupted") process.exitCode = INTERRUPTED;
     else if (isInVain(evolved)) process.exitCode = FAILED;
   } catch (error) {
-    if (!(error instanceof OracleError && error.code === "SHUTDOWN")) throw error;
+    if (!(error instanceof OracleError && error.code === "SHUTDOWN")) throw withFlag(error, flags);
     out.note(error.message);
     process.exitCode = INTERRUPTED;
   } finally {
     off();
   }
 }
+
+/** The function's options are the command's flags: errors name what was typed. */
+function withFlag(error: unknown, { agent }: EvolveFlags): unknown {
+  const field = error instanceof OracleError ? error.field : undefined;
+  const flag = field === undefined ? undefined : { ...flagOf, ...(agent && { coder: "--agent" }) }[field];
+  if (!(error instanceof OracleError) || field === undefined || flag === undefined) return error;
+  const message = error.message.replace(new RegExp(`\\b${field}\\b`), flag);
+  return new OracleError(error.code, message, { field: flag, cause: error });
+}
+
+const flagOf: Record<string, string> = {
+  ...Object.fromEntries(
+    ["repo", "base", "branch", "metric", "experiment", "population"].map((name) => [name, `--${name}`]),
+  ),
+  ...{ coder: "--coder", planner: "--planner", evaluator: "--evaluate" },
+};
 
 function coderOf({ coder, agent }: EvolveFlags): Coder {
   if (coder && !agent) return { executable: coder };

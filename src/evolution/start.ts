@@ -40,7 +40,7 @@ async function submit(oracle: Oracle, experiment: Experiment, options: EvolveOpt
   const { repository, repositoryId, name, base, queue, startKey: key } = experiment;
   const input: z.input<typeof evolutionSpec> = {
     repository_id: repositoryId,
-    repository,
+    repository: repository.git.folder,
     base_commit_hash: base,
     experiment_id: name,
     goal: options.goal,
@@ -53,7 +53,7 @@ async function submit(oracle: Oracle, experiment: Experiment, options: EvolveOpt
     return id;
   } catch (error) {
     if (!(error instanceof IdempotencyConflict)) throw error;
-    const message = `Experiment ${JSON.stringify(name)} was begun from another commit or with another goal; give it another name.`;
+    const message = `experiment ${JSON.stringify(name)} was begun from another commit or with another goal; give it another name.`;
     throw new OracleError(error.code, message, { field: "experiment", cause: error });
   }
 }
