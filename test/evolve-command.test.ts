@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -70,6 +70,20 @@ describe("evolve", { timeout: 240_000 }, () => {
     expect(documents(end.stdout).at(-1)).toMatchObject({ stopped: "generations", succeeded: 2 });
   });
 
+  it("tries anew what failed because a program was not there", async () => {
+    const agent = program("agent.sh", growing);
+    const away = join(repository.home, "away.sh");
+    // Gone once the start is measured: later than any check.
+    const evaluate = program("evaluate.sh", `[ ! -e ${agent} ] || mv ${agent} ${away}\n${measuring}`);
+    const spoilt = await run(evolve({ agent, evaluate }));
+    expect(documents(spoilt.stdout).at(-1)).toMatchObject({ succeeded: 0, failed: 2 });
+    renameSync(away, agent);
+    program("evaluate.sh", measuring);
+    const end = await run(evolve({ agent, evaluate }));
+    expect(end.code).toBe(0);
+    expect(documents(end.stdout).at(-1)).toMatchObject({ succeeded: 2, failed: 0, best: { value: 11 } });
+  });
+
   it("says so and ends with 1 when every job failed", async () => {
     const agent = program("agent.sh", failing);
     const end = await run(evolve({ agent }));
@@ -132,5 +146,36 @@ describe("evolve", { timeout: 240_000 }, () => {
     }
     const whole = await run(evolve({}, "--max-jobs", "2", "--experiment", "whole"));
     expect(documents(whole.stdout).at(-1)).toMatchObject({ stopped: "generations", jobs: 2 });
+  });
+});
+
+describe("evolve refuses a program that is not there:", { timeout: 120_000 }, () => {
+  it.each<[string, string[]]>([
+    ["--agent", ["--agent", "no-such-agent --edit"]],
+    ["--agent", ["--agent", "/no/such/agent"]],
+    ["--evaluate", ["--evaluate", "no-such-evaluator"]],
+    ["--planner", ["--planner", "./no-such-planner"]],
+  ])("%s in %j", async (field, flags) => {
+    const end = await run([...evolve(), ...flags]);
+    expect(end).toMatchObject({ code: 2, stdout: "", error: { code: "INVALID_ARGUMENT", field } });
+    expect(end.error.message).toContain(`${field} starts `);
+    expect(
+      await db.sql("SELECT 1 FROM oracle.jobs WHERE input_payload ->> 'repository' = $1", [
+        repository.folder,
+      ]),
+    ).toEqual([]);
+  });
+
+  it("a path is one in the checkout, as the programs are started there", async () => {
+    mkdirSync(join(repository.home, "tools"));
+    writeFileSync(join(repository.home, "tools/agent"), `#!/bin/sh\n${growing}\n`, { mode: 0o755 });
+    const outside = await run(evolve({ agent: "tools/agent" }));
+    expect(outside).toMatchObject({ code: 2, error: { code: "INVALID_ARGUMENT", field: "--agent" } });
+    expect(outside.error.message).toContain("name a file outside of it in full");
+    mkdirSync(join(repository.folder, "tools"));
+    writeFileSync(join(repository.folder, "tools/agent"), `#!/bin/sh\n${growing}\n`, { mode: 0o755 });
+    repository.git("add", "--all");
+    repository.git("commit", "--quiet", "--message=Tools");
+    expect((await run(evolve({ agent: "tools/agent" }))).code).toBe(0);
   });
 });

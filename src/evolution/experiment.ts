@@ -6,6 +6,7 @@ import { findCards } from "../store/evolution-cards.js";
 import { BestBranch } from "./best-branch.js";
 import type { EvolveOptions } from "./evolve-options.js";
 import type { Git } from "./git.js";
+import { checkPrograms } from "./programs.js";
 import { openRepository, type Repository } from "./repository.js";
 import { commitHash } from "./spec.js";
 
@@ -33,6 +34,7 @@ export async function openExperiment(db: Database, options: EvolveOptions): Prom
   const repository = await open(options.repo);
   const { git } = repository;
   const base = await findCommit(git, options.base);
+  await checkPrograms(git, base, options);
   const repositoryId = `${basename(git.folder).slice(0, 100)}-${short(git.folder)}`;
   const isMade = async (commit: string) =>
     (await findCards(db, { tenantId: TENANT, repositoryId }, [commit])).length > 0;

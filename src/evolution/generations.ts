@@ -4,7 +4,7 @@ import type { Evolved, Member } from "./evolve-events.js";
 import type { EvolveOptions } from "./evolve-options.js";
 import type { Experiment } from "./experiment.js";
 import { follow, type Halt } from "./follow.js";
-import { findCandidates, findMembers, newMember, refresh } from "./members.js";
+import { findCandidates, findMembers, newMember, refresh, retryUnstarted } from "./members.js";
 import { type Candidate, isReached, planGeneration, ranked, type Slot } from "./population.js";
 import type { EvolutionSpec } from "./spec.js";
 import type { Start } from "./start.js";
@@ -33,7 +33,9 @@ export class Generations {
       if (target !== undefined && isReached(value, target, this.start.objective)) return this.end("target");
       if (generation > generations) return this.end(this.isCut() ? "budget" : "generations");
       if (signal?.aborted) return this.end("interrupted");
-      const members = existing.get(generation) ?? (await this.submit(generation));
+      const found = existing.get(generation);
+      if (found) await retryUnstarted(this.oracle, found);
+      const members = found ?? (await this.submit(generation));
       if (members.length === 0) return this.end("budget");
       if (!(await this.live(generation, members))) return this.end("interrupted");
     }
