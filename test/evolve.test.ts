@@ -159,7 +159,12 @@ describe("evolve", { timeout: 600_000 }, () => {
     expect(titles).toMatch(/^GENERATION {2}JOBS {2}RUNNING {2}SUCCEEDED {2}FAILED {2}BEST cpu_ms {2}COMMIT/);
     const counts = rows.slice(0, 5).map((row) => row.trim().split(/\s+/).slice(0, 3));
     expect(counts).toEqual([1, 2, 3, 4, 5].map((generation) => [String(generation), "4", "-"]));
-    expect(rows[5]).toMatch(/^All generations are done\./);
+    // Below it, why the latest jobs failed.
+    const ended = rows.findIndex((row) => row.startsWith("All generations are done."));
+    expect(ended).toBeGreaterThan(5);
+    for (const row of rows.slice(5, ended)) {
+      expect(row).toMatch(/^ {2}\d\.\d {2}island-\d {2}FAILED_TERMINAL {2}EVOLUTION_/);
+    }
   });
 });
 

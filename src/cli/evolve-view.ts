@@ -1,9 +1,9 @@
-import { isFinished } from "../core/states.js";
-import type { Evolved, EvolveEvent, Member } from "../evolution/evolve-events.js";
+import type { EvolveEvent, Member } from "../evolution/evolve-events.js";
 import { evolveEventJson } from "./evolve-json.js";
+import { lineOf, measured, memberLine, type Started, startedLine } from "./evolve-text.js";
 import { LiveTable } from "./live-table.js";
 import type { Output } from "./output.js";
-import { paint, printable, stateColour } from "./style.js";
+import { printable } from "./style.js";
 import { type Column, table } from "./table.js";
 
 export interface EvolveView {
@@ -32,7 +32,7 @@ export function openView(out: Output): EvolveView {
         return;
       }
       if (event.event === "job") note(generations, event.member);
-      if (live && started) live.draw(generationTable(started, generations));
+      if (live && started) live.draw(screen(started, generations));
       const line = live || !started ? undefined : lineOf(event, started);
       if (line !== undefined) void out.show({}, () => line);
     },
@@ -43,54 +43,22 @@ export function openView(out: Output): EvolveView {
   };
 }
 
-type Started = EvolveEvent & { event: "started" };
-
-/** What became of it, in two lines. */
-export function evolvedText(evolved: Evolved, repo: string): string {
-  const { objective, unit, start, best, branch, generations, jobs, succeeded, failed } = evolved;
-  const why = {
-    generations: "All generations are done",
-    target: "The target is reached",
-    budget: "The budget is used up",
-    interrupted: "Stopped; the same command goes on",
-  }[evolved.stopped];
-  const counts = `Generations: ${generations}. Jobs: ${jobs}, of which ${succeeded} succeeded and ${failed} failed`;
-  const values = `${objective.metric} ${measured(start.value, null)} → ${measured(best.value, unit)}`;
-  const found =
-    best.island === null
-      ? `Nothing was better than the start: ${objective.metric} ${measured(start.value, unit)}`
-      : `${values} in ${branch} (${best.commit.slice(0, 12)}); see git -C ${repo} diff ${start.commit.slice(0, 12)} ${branch}`;
-  return `${why}. ${counts}.\n${found}`;
-}
-
 function note(generations: Map<number, Member[]>, member: Member): void {
   const known = generations.get(member.generation) ?? [];
   const others = known.filter(({ slot }) => slot !== member.slot);
   generations.set(member.generation, [...others, member]);
 }
 
-function startedLine({ start, objective, unit }: Started): string {
-  const better = `${objective.higherIsBetter ? "higher" : "lower"} is better`;
-  return printable(`the start has ${objective.metric} ${measured(start.value, unit)}; ${better}`);
-}
+/** A reason that comes again and again is known after these. */
+const MOST_FAILURES = 5;
 
-/** For logs and pipes: one line for each job that ended, one for each generation. */
-function lineOf(event: EvolveEvent, { objective, unit }: Started): string | undefined {
-  if (event.event === "generation") {
-    const { generation, best } = event;
-    const where = best.island === null ? "the start" : `${best.commit.slice(0, 12)} of ${best.island}`;
-    return printable(
-      `generation ${generation}: best ${objective.metric} ${measured(best.value, unit)}, ${where}`,
-    );
-  }
-  if (event.event !== "job" || !event.member.state || !isFinished(event.member.state)) return undefined;
-  const { generation, slot, island, state, value, commit, subject, error } = event.member;
-  const outcome =
-    state === "SUCCEEDED"
-      ? `${value === null ? "not measured" : measured(value, unit)}  ${commit?.slice(0, 12)}  ${subject}`
-      : (error?.message ?? "");
-  const place = printable(`${generation}.${slot}  ${island}`);
-  return `  ${place}  ${paint(state, stateColour(state))}  ${clipped(printable(outcome), 120)}`;
+/** The table, and below it why the latest jobs failed. */
+function screen(started: Started, generations: Map<number, Member[]>): string {
+  const failed = [...generations.values()]
+    .flat()
+    .filter(({ state }) => state === "FAILED_TERMINAL" || state === "CANCELLED");
+  const lines = failed.slice(-MOST_FAILURES).map((member) => memberLine(member, started.unit));
+  return [generationTable(started, generations), ...lines].join("\n");
 }
 
 function generationTable(started: Started, generations: Map<number, Member[]>): string {
@@ -135,14 +103,4 @@ function generationTable(started: Started, generations: Map<number, Member[]>): 
     { title: "CHANGE", value: ({ members }) => best(members)?.subject ?? null },
   ];
   return table(rows, columns);
-}
-
-/** Four digits are enough to judge by. */
-function measured(value: number, unit: string | null): string {
-  const text = String(Number(value.toPrecision(4)));
-  return unit === null ? text : `${text} ${unit}`;
-}
-
-function clipped(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

@@ -20,11 +20,19 @@ export function register(program: Command): void {
     .option("--metric <name>", "to improve; default: the evaluator's first", parseText("--metric", 200))
     .option("--generations <n>", "how many", whole("--generations", mostOf.generations), 5)
     .option("--population <n>", "jobs in a generation", whole("--population", mostOf.population), 4)
-    .option("--islands <n>", "populations that grow apart", whole("--islands", mostOf.islands), 2)
+    .option(
+      "--islands <n>",
+      "populations that grow apart; default: 2, or 1 of 1 job",
+      whole("--islands", mostOf.islands),
+    )
     .option("--base <rev>", "where to start", parseText("--base", 1000), "HEAD")
     .option("--target <value>", "stop once the metric is there", parseNumber("--target"))
     .option("--max-jobs <n>", "the budget: stop after so many jobs", whole("--max-jobs", mostOf.maxJobs))
-    .option("--experiment <name>", "default: made of base and goal", parseText("--experiment", mostOf.name))
+    .option(
+      "--experiment <name>",
+      "default: made of base, goal, metric and evaluator",
+      parseText("--experiment", mostOf.name),
+    )
     .option("--branch <name>", "where the best commit is", parseText("--branch", 200), "evolution/best")
     .option("--env <names>", "variables that the commands may see, separated by commas", parseNames)
     .addHelpText(
@@ -32,6 +40,7 @@ export function register(program: Command): void {
       `
 Commands are split into words, without a shell, and run in a checkout of their own: name files outside of it in full.
 Ctrl-C lets running jobs finish (again: hands them back); the same command goes on with the same experiment.
+Exit codes besides the usual: 1 when every job failed, 130 when it was interrupted.
 ${examples(
   `oracle-worker evolve --repo . --goal 'Make parse() faster' --agent 'my-agent --edit' --evaluate 'node /opt/measure.mjs'`,
 )}`,

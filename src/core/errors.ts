@@ -68,6 +68,7 @@ export const errorCodes = {
   EVOLUTION_EDITS: "the coder's changes cannot be applied safely",
   EVOLUTION_UNCHANGED: "the coder changed nothing",
   EVOLUTION_EVALUATION: "the evaluator failed or measured nothing of use",
+  EVOLUTION_BRANCH: "the branch for the best commit cannot be moved there without harm",
   EVOLUTION_STORE: "an evolution job could not be started, or its success not be stored",
   UNAUTHENTICATED: "the call carries no token, or one that is unknown or revoked",
   FORBIDDEN: "the token does not allow this call",

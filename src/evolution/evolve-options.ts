@@ -15,7 +15,7 @@ const schema = z
     metric: text(200).optional(),
     generations: whole(mostOf.generations).default(5),
     population: whole(mostOf.population).default(4),
-    islands: whole(mostOf.islands).default(2),
+    islands: whole(mostOf.islands).optional(),
     base: text(1000).default("HEAD"),
     target: z.number().optional(),
     maxJobs: whole(mostOf.maxJobs).optional(),
@@ -24,9 +24,10 @@ const schema = z
     workspace: text(4096).optional(),
     env: z.array(text(200)).default([]),
   })
+  .transform(({ islands, ...rest }) => ({ ...rest, islands: islands ?? Math.min(2, rest.population) }))
   .refine(({ population, islands }) => population >= islands, {
     path: ["population"],
-    error: "is smaller than islands; each island needs at least one job in a generation",
+    error: "it is smaller than the number of islands; each needs at least one job in a generation",
   });
 
 interface Parts {
@@ -43,7 +44,7 @@ interface Parts {
 
 /**
  * `repo` and `goal` are needed. Defaults: `metric` the evaluator's first; 5 `generations` of a `population` of 4 jobs over 2
- * `islands`; `base` HEAD; `branch` evolution/best; `experiment` a name made of base, goal, metric and evaluator, so that the
+ * `islands`, or 1 for a population of 1; `base` HEAD; `branch` evolution/best; `experiment` a name made of base, goal, metric and evaluator, so that the
  * same call goes on with the same experiment. `workspace` and `env` are those of `defineEvolution`.
  */
 export type GivenEvolveOptions = z.input<typeof schema> & Parts;

@@ -10,6 +10,7 @@ import { type Experiment, openExperiment } from "./experiment.js";
 import type { Halt } from "./follow.js";
 import { Generations } from "./generations.js";
 import { defineMeasurement } from "./measure.js";
+import { isUsable, vanished } from "./repository.js";
 import { measureStart } from "./start.js";
 
 /**
@@ -18,7 +19,7 @@ import { measureStart } from "./start.js";
  */
 export async function evolve(oracle: Oracle, given: GivenEvolveOptions): Promise<Evolved> {
   const options = checkEvolveOptions(given);
-  const experiment = await openExperiment(options);
+  const experiment = await openExperiment(oracle.db, options);
   const halt: Halt = { stopped: false };
   const worker = await startWorker(oracle, experiment, options, halt);
   const unhook = stopBySignals(worker, options, halt);
@@ -29,6 +30,9 @@ export async function evolve(oracle: Oracle, given: GivenEvolveOptions): Promise
     const { commit, island, value, objective, unit } = start;
     options.onEvent?.({ event: "started", start: { commit, island, value }, objective, unit });
     return await new Generations(oracle, experiment, options, start, halt).run();
+  } catch (error) {
+    // Whatever failed first: without its repository nothing could have gone well.
+    throw (await isUsable(experiment.repository)) ? error : vanished(experiment.repository, error);
   } finally {
     unhook();
     await worker.stop();

@@ -1,10 +1,13 @@
 import { hash } from "node:crypto";
 import { basename } from "node:path";
 import { OracleError } from "../core/errors.js";
-import { checkBranch } from "./best-branch.js";
+import type { Database } from "../store/database.js";
+import { findCards } from "../store/evolution-cards.js";
+import { BestBranch } from "./best-branch.js";
 import type { EvolveOptions } from "./evolve-options.js";
 import type { Git } from "./git.js";
-import { openRepository } from "./repository.js";
+import { checkPrograms } from "./programs.js";
+import { openRepository, type Repository } from "./repository.js";
 import { commitHash } from "./spec.js";
 
 /** Jobs of the command belong to the tenant that every job belongs to unless one is named. */
@@ -13,13 +16,11 @@ export const TENANT = "default";
 /** What names an experiment and its jobs: the same names again are the same jobs again. */
 export interface Experiment {
   name: string;
-  git: Git;
-  /** Its folder. */
-  repository: string;
+  repository: Repository;
   repositoryId: string;
   /** The commit it starts from. */
   base: string;
-  branch: string;
+  branch: BestBranch;
   /** Of its own, so that its jobs are served by those who know its coder. */
   queue: string;
   startKey: string;
@@ -29,21 +30,24 @@ export interface Experiment {
 }
 
 /** Finds repository and start; refuses what cannot work before anything is paid for. */
-export async function openExperiment(options: EvolveOptions): Promise<Experiment> {
-  const git = await openGit(options.repo);
-  const repository = git.folder;
+export async function openExperiment(db: Database, options: EvolveOptions): Promise<Experiment> {
+  const repository = await open(options.repo);
+  const { git } = repository;
   const base = await findCommit(git, options.base);
-  await checkBranch(git, options.branch, base);
-  const repositoryId = `${basename(repository).slice(0, 100)}-${short(repository)}`;
+  await checkPrograms(git, base, options);
+  const repositoryId = `${basename(git.folder).slice(0, 100)}-${short(git.folder)}`;
+  const isMade = async (commit: string) =>
+    (await findCards(db, { tenantId: TENANT, repositoryId }, [commit])).length > 0;
+  const branch = new BestBranch(options.branch, git, isMade);
+  await branch.check(base);
   const name = options.experiment ?? `evolution-${short(JSON.stringify(identity(options, base)))}`;
   const prefix = `evolve/${repositoryId}/${name}`;
   return {
     name,
-    git,
     repository,
     repositoryId,
     base,
-    branch: options.branch,
+    branch,
     queue: `evolve-${short(prefix)}`,
     startKey: `${prefix}/start`,
     jobKey: (generation, slot) => `${prefix}/${generation}/${slot}`,
@@ -63,11 +67,11 @@ function short(text: string): string {
   return hash("sha256", text).slice(0, 8);
 }
 
-async function openGit(given: string): Promise<Git> {
+async function open(given: string): Promise<Repository> {
   // Not ended by the jobs' signals: it reads and moves names, which takes no time.
   const options = { signal: new AbortController().signal, groups: undefined, allowed: undefined };
   try {
-    return (await openRepository({ repository: given }, options)).git;
+    return await openRepository({ repository: given }, options);
   } catch (error) {
     const right = `the folder of a git repository. ${(error as Error).message}`.replace(/\.$/, "");
     throw wrong("repo", given, right);

@@ -1,11 +1,10 @@
 import { EVOLVE_COMMIT } from "../core/evolution.js";
 import type { Oracle } from "../oracle.js";
-import { moveBranch } from "./best-branch.js";
 import type { Evolved, Member } from "./evolve-events.js";
 import type { EvolveOptions } from "./evolve-options.js";
 import type { Experiment } from "./experiment.js";
 import { follow, type Halt } from "./follow.js";
-import { findCandidates, findMembers, newMember, refresh } from "./members.js";
+import { findCandidates, findMembers, newMember, refresh, retryUnstarted } from "./members.js";
 import { type Candidate, isReached, planGeneration, ranked, type Slot } from "./population.js";
 import type { EvolutionSpec } from "./spec.js";
 import type { Start } from "./start.js";
@@ -32,9 +31,11 @@ export class Generations {
     for (let generation = 1; ; generation++) {
       const { value } = this.bestOf(this.candidates());
       if (target !== undefined && isReached(value, target, this.start.objective)) return this.end("target");
-      if (generation > generations) return this.end("generations");
+      if (generation > generations) return this.end(this.isCut() ? "budget" : "generations");
       if (signal?.aborted) return this.end("interrupted");
-      const members = existing.get(generation) ?? (await this.submit(generation));
+      const found = existing.get(generation);
+      if (found) await retryUnstarted(this.oracle, found);
+      const members = found ?? (await this.submit(generation));
       if (members.length === 0) return this.end("budget");
       if (!(await this.live(generation, members))) return this.end("interrupted");
     }
@@ -42,8 +43,6 @@ export class Generations {
 
   /** One statement: a generation is there as a whole or not at all. */
   private async submit(generation: number): Promise<Member[]> {
-    // Without its repository every job to come would fail, one after the other.
-    await this.experiment.git.read(["cat-file", "-e", this.start.commit]);
     const { population, islands, maxJobs = Number.POSITIVE_INFINITY } = this.options;
     const { queue, startKey, jobKey } = this.experiment;
     const seed = `${startKey}/${generation}`;
@@ -76,7 +75,7 @@ export class Generations {
     const aim = `${objective.metric} ${better} than ${parent.value} ${unit ?? ""}`;
     return {
       repository_id: repositoryId,
-      repository,
+      repository: repository.git.folder,
       base_commit_hash: parent.commit,
       island_id: island,
       experiment_id: name,
@@ -98,11 +97,20 @@ export class Generations {
       }
     });
     const { commit } = this.best();
-    if (commit !== start.commit) await moveBranch(experiment.git, experiment.branch, commit);
+    // Without its repository every job to come would fail, one after the other.
+    await experiment.repository.git.read(["cat-file", "-e", commit]);
+    if (commit !== start.commit) await experiment.branch.move(commit);
     if (!ended) return false;
     this.done = generation;
     options.onEvent?.({ event: "generation", generation, best: this.bestOf(this.candidates()) });
     return true;
+  }
+
+  /** Whether the last generation would have been larger, had there been more to spend. */
+  private isCut(): boolean {
+    const { population, maxJobs = Number.POSITIVE_INFINITY } = this.options;
+    const last = this.members.filter(({ generation }) => generation === this.done);
+    return this.members.length >= maxJobs && last.length < population;
   }
 
   private candidates(): Candidate[] {
@@ -132,7 +140,7 @@ export class Generations {
       unit: start.unit,
       start: { commit: start.commit, island: null, value: start.value },
       best: this.best(),
-      branch: this.experiment.branch,
+      branch: this.experiment.branch.name,
       generations: this.done,
       jobs: members.length,
       succeeded: count(["SUCCEEDED"]),

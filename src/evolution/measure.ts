@@ -1,3 +1,5 @@
+import { OracleError } from "../core/errors.js";
+import { toStoredError } from "../core/retry.js";
 import { defineJob, digest, type JobContext, type JobDefinition } from "../handlers/define.js";
 import { insideOf } from "../worker/context.js";
 import type { EvolutionOptions } from "./options.js";
@@ -21,6 +23,8 @@ export function defineMeasurement(
     type: MEASURE_COMMIT,
     input: evolutionSpec,
     output: evaluationSchema,
+    // Somebody waits for it.
+    backoff: { kind: "fixed", baseSeconds: 1 },
     version: digest(typeof evaluator === "function" ? String(evaluator) : JSON.stringify(evaluator)),
     run: (context) => measureCommit(context, options),
   });
@@ -44,7 +48,20 @@ async function measureCommit(
   try {
     const runner = new RoleRunner(context, worktree.folder, groups, env);
     return (await evaluate(evaluator, { summary: "The start, as it is" }, { spec, runner })).evaluation;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toFinal(error);
   } finally {
     await worktree.remove().catch((error: Error) => context.log.warn(`${worktree.folder}: ${error.message}`));
   }
+}
+
+/** An evaluator that fails here is to be mended first; only what a crash has ended is tried again by itself. */
+function toFinal(error: unknown): OracleError {
+  const { code, message, field } = toStoredError(error);
+  return new OracleError(code, message, {
+    retryable: false,
+    cause: error,
+    ...(field === undefined ? {} : { field }),
+  });
 }

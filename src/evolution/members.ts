@@ -1,9 +1,11 @@
+import { JobPreconditionError } from "../core/errors.js";
 import { type CommitCard, EVOLVE_COMMIT } from "../core/evolution.js";
 import type { Job } from "../core/job.js";
 import type { Oracle } from "../oracle.js";
+import { retry } from "../store/control.js";
 import { listCards } from "../store/evolution-cards.js";
 import { markIngested, markIngestionFailed } from "../store/evolution-ingest.js";
-import { requireJob } from "../store/read.js";
+import { getJobs, requireJob } from "../store/read.js";
 import type { Member } from "./evolve-events.js";
 import { type Experiment, TENANT } from "./experiment.js";
 import type { Candidate } from "./population.js";
@@ -30,6 +32,21 @@ export async function findMembers(oracle: Oracle, experiment: Experiment): Promi
   } while (after !== undefined);
   for (const members of found.values()) members.sort((a, b) => a.slot - b.slot);
   return found;
+}
+
+/** Puts back what failed only because a program was not there: by now it is, or it would have been refused. */
+export async function retryUnstarted({ db }: Oracle, members: Member[]): Promise<void> {
+  const jobs = await getJobs(
+    db,
+    members.map(({ jobId }) => jobId),
+  );
+  for (const { jobId, state, error } of jobs) {
+    if (state !== "FAILED_TERMINAL" || error?.code !== "HANDLERS_INVALID") continue;
+    // Another run of the same experiment may have been faster.
+    await retry(db, jobId).catch((refusal) => {
+      if (!(refusal instanceof JobPreconditionError)) throw refusal;
+    });
+  }
 }
 
 /** The commits whose metric was measured, oldest first. */

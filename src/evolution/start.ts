@@ -40,20 +40,20 @@ async function submit(oracle: Oracle, experiment: Experiment, options: EvolveOpt
   const { repository, repositoryId, name, base, queue, startKey: key } = experiment;
   const input: z.input<typeof evolutionSpec> = {
     repository_id: repositoryId,
-    repository,
+    repository: repository.git.folder,
     base_commit_hash: base,
     experiment_id: name,
     goal: options.goal,
   };
   try {
-    // Once only: an evaluator that fails here is to be mended, and the next run tries again.
-    const { id, created } = await oracle.enqueue(MEASURE_COMMIT, input, { queue, key, maxAttempts: 1 });
+    // The tries are for crashes: an evaluator that fails is to be mended, and the next run tries again.
+    const { id, created } = await oracle.enqueue(MEASURE_COMMIT, input, { queue, key, maxAttempts: 10 });
     const state = created ? undefined : (await oracle.get(id))?.state;
     if (state === "FAILED_TERMINAL" || state === "CANCELLED") await oracle.retry(id);
     return id;
   } catch (error) {
     if (!(error instanceof IdempotencyConflict)) throw error;
-    const message = `Experiment ${JSON.stringify(name)} was begun from another commit or with another goal; give it another name.`;
+    const message = `experiment ${JSON.stringify(name)} was begun from another commit or with another goal; give it another name.`;
     throw new OracleError(error.code, message, { field: "experiment", cause: error });
   }
 }
