@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineEvolution } from "oracle-worker/evolution";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -118,6 +118,46 @@ describe("an evolve_commit job fails with", () => {
     const allowed = { repositories: [join(repository.home, "elsewhere")] };
     expect(await failure(allowed, {}, thrice)).toMatchObject({ attempts: 1, code: "EVOLUTION_REPOSITORY" });
     expect((await run({ repositories: [repository.home] })).job?.state).toBe("SUCCEEDED");
+  });
+
+  it.each<[string, (folder: string) => void]>([
+    [
+      "a file .git",
+      (folder) => {
+        mkdirSync(folder);
+        writeFileSync(join(folder, ".git"), `gitdir: ${join(repository.folder, ".git")}\n`);
+      },
+    ],
+    [
+      "a symlink .git",
+      (folder) => {
+        mkdirSync(folder);
+        symlinkSync(join(repository.folder, ".git"), join(folder, ".git"));
+      },
+    ],
+    ["a linked worktree", (folder) => repository.git("worktree", "add", "--quiet", "--detach", folder)],
+    [
+      "a folder for git of its own with another's branches",
+      (folder) => {
+        repository.git("init", "--quiet", folder);
+        writeFileSync(join(folder, ".git", "commondir"), `${join(repository.folder, ".git")}\n`);
+      },
+    ],
+  ])("EVOLUTION_REPOSITORY when %s leads to where the worker may not go, at once", async (_what, make) => {
+    const fenced = mkdtempSync(join(repository.home, "fenced-"));
+    const folder = join(fenced, "inside");
+    make(folder);
+    const { job, id } = await run({ repositories: [fenced] }, { repository: folder }, thrice);
+    expect(job).toMatchObject({
+      attemptCount: 1,
+      error: { code: "EVOLUTION_REPOSITORY", message: expect.stringContaining("outside the folders") },
+    });
+    expect(repository.branches().has(id)).toBe(false);
+    // With both of its places inside the fence, it is a repository like others.
+    const both = [fenced, repository.folder];
+    expect((await run({ repositories: both }, { repository: folder })).job?.state).toBe("SUCCEEDED");
+    rmSync(fenced, { recursive: true });
+    repository.git("worktree", "prune");
   });
 
   it.each(["planner", "coder", "evaluator"] as const)(
