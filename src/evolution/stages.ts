@@ -58,7 +58,7 @@ export interface Coded {
 
 export async function code(coder: Coder, plan: Plan, parts: StageParts): Promise<Coded> {
   const { spec, runner, git, inspirations } = parts;
-  const prompt = makePrompt(spec, plan, inspirations);
+  const prompt = makePrompt(spec, plan, inspirations, isAgent(coder));
   const kept = await runner.keep("prompt", "prompt.md", prompt);
   const { coding, ...said } = await askCoder(coder, runner, { spec, plan, prompt, inspirations });
   kept.push(...said.kept);
@@ -75,7 +75,7 @@ async function askCoder(
   runner: RoleRunner,
   request: { spec: EvolutionSpec; plan: Plan; prompt: string; inspirations: CommitCard[] },
 ): Promise<{ coding: Coding; kept: Kept[] }> {
-  if (typeof coder !== "function" && "agent" in coder) return runAgent(coder.agent, runner, request);
+  if (isAgent(coder)) return runAgent(coder.agent, runner, request);
   if (typeof coder === "function") {
     const coding = await runner.check(codingSchema, await coder(request, runner.roleContext));
     return { coding, kept: await keepAnswer(runner, coding) };
@@ -83,6 +83,10 @@ async function askCoder(
   const { answer, log } = await runner.runExecutable("coder", coder.executable, codingSchema, request);
   const logged: Kept[] = log === undefined ? [] : [{ kind: "execution_log", artifact_id: log }];
   return { coding: answer, kept: [...(await keepAnswer(runner, answer)), ...logged] };
+}
+
+function isAgent(coder: Coder): coder is Extract<Coder, { agent: unknown }> {
+  return typeof coder !== "function" && "agent" in coder;
 }
 
 function keepAnswer(runner: RoleRunner, coding: Coding): Promise<Kept[]> {
