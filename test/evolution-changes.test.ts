@@ -206,8 +206,26 @@ rename to moved.txt`,
   ])("with %s is refused, and nothing is changed", async (_what, diff) => {
     const git = await worktree();
     const valid = diff.startsWith("I") ? "" : "--- a/dir/b.txt\n+++ b/dir/b.txt\n@@ -1 +1 @@\n-four\n+4\n";
-    await expect(applyDiff(git, valid + diff)).rejects.toThrow(refusal(""));
+    await expect(applyDiff(git, valid + diff)).rejects.toThrow(
+      expect.objectContaining({ code: "EVOLUTION_EDITS", field: "diff" }),
+    );
     untouched(git);
+  });
+});
+
+describe("the refusal of a diff", () => {
+  const head = (path: string) => `diff --git a/${path} b/${path}\n`;
+  it.each([
+    [
+      "a symlink",
+      `${head("other")}--- a/other\n+++ b/other\n${head("my link")}new file mode 120000\n`,
+      "my link",
+    ],
+    ["bytes", `${head("dir/b.bin")}new file mode 100644\nGIT binary patch\n`, "dir/b.bin"],
+    ["an absolute path", "--- /dev/null\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+x\n", "/etc/passwd"],
+  ])("with %s names the file", async (_what, diff, path) => {
+    const git = await worktree();
+    await expect(applyDiff(git, diff)).rejects.toThrow(refusal(`The change of "${path}" is refused`));
   });
 });
 

@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { quote } from "../core/json-fault.js";
 import { EvolutionWorkerError } from "./error.js";
-import { lookAt, MOST_CHANGE_BYTES, refused } from "./paths.js";
+import { type ChangeField, lookAt, MOST_CHANGE_BYTES, refused } from "./paths.js";
 
 /** One search/replace block. */
 export interface Edit {
@@ -68,12 +68,13 @@ export async function applyEdits(worktree: string, edits: Edit[]): Promise<void>
 }
 
 /** Text is what can be kept and shown: no NUL, and no more than there may be. */
-export function checkText(text: string, field: "edits" | "diff"): void {
+export function checkText(text: string, field: ChangeField): void {
   const size = Buffer.byteLength(text);
   const wrong = (what: string) =>
     new EvolutionWorkerError("EVOLUTION_EDITS", `The coder's ${field} ${what}.`, { field });
-  if (size > MOST_CHANGE_BYTES) throw wrong(`have ${size} bytes; at most ${MOST_CHANGE_BYTES} are taken`);
-  if (text.includes("\0")) throw wrong("hold binary data (a NUL); only text can be changed this way");
+  if (size > MOST_CHANGE_BYTES)
+    throw wrong(`cannot have ${size} bytes; at most ${MOST_CHANGE_BYTES} are taken`);
+  if (text.includes("\0")) throw wrong("cannot hold binary data (a NUL); only text can be changed this way");
 }
 
 async function readText(
