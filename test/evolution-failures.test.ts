@@ -8,6 +8,7 @@ import type { Database } from "../dist/store/database.js";
 import { settle } from "../dist/store/settle.js";
 import { isAlive, pidsIn } from "./support/attempt.js";
 import {
+  edits,
   good,
   measured,
   role,
@@ -74,13 +75,24 @@ describe("an evolve_commit job fails with", () => {
     [
       "a number that is none",
       ["say", '{"summary": "", "metrics": [{"name": "a", "value": NaN}]}'],
-      "no JSON document",
+      "JSON has no such number",
     ],
-    ["a document of another shape", ["say", '{"summary": "fine"}'], "wrong at metrics"],
+    [
+      "a number without an end",
+      ["say", '{"summary": "", "metrics": [{"name": "a",\n"value": -Infinity}]}'],
+      "JSON has no such number",
+    ],
+    [
+      "a number that is too large",
+      ["say", '{"summary": "", "metrics": [{"name": "a", "value": 1e400}]}'],
+      "JSON has no such number",
+    ],
+    ["a key twice", ["say", '{"summary": "", "summary": "", "metrics": []}'], "is there twice"],
+    ["a document of another shape", ["say", '{"summary": "fine"}'], "The evaluator's answer: $.metrics"],
     [
       "65 metrics",
       ["say", JSON.stringify({ summary: "", metrics: Array(65).fill({ name: "a", value: 1 }) })],
-      "wrong at metrics",
+      "The evaluator's answer: $.metrics",
     ],
   ])(
     "EVOLUTION_EVALUATION when the evaluator answers with %s, and its output is kept",
@@ -95,6 +107,58 @@ describe("an evolve_commit job fails with", () => {
       expect(repository.branches().has(id)).toBe(false);
     },
   );
+
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, "The evaluator's answer: $: "],
+    ["NaN", { summary: "", metrics: [{ name: "a", value: Number.NaN }] }, "answer: $.metrics[0].value: "],
+  ])(
+    "EVOLUTION_EVALUATION when an evaluator that is a function returns %s, at once",
+    async (_what, answer, message) => {
+      const evaluator = () => answer as typeof measured;
+      expect(await failure({ evaluator }, {}, thrice)).toMatchObject({
+        attempts: 1,
+        code: "EVOLUTION_EVALUATION",
+        message: expect.stringContaining(message),
+      });
+    },
+  );
+
+  it.each<[string, object, string]>([
+    ["no summary", { edits }, "The coder's answer: $.summary: "],
+    ["a NUL", { summary: "x", edits: "\0" }, "NUL"],
+    ["edits and a diff", { summary: "x", edits, diff: "" }, "one or the other"],
+  ])(
+    "EVOLUTION_EDITS when a coder, function or program, answers with %s, after each attempt",
+    async (_what, answer, message) => {
+      const coders = [
+        () => answer as { summary: string },
+        { executable: role("answer", JSON.stringify(answer)) },
+      ];
+      for (const coder of coders) {
+        expect(await failure({ coder }, {}, { maxAttempts: 2 })).toMatchObject({
+          attempts: 2,
+          code: "EVOLUTION_EDITS",
+          message: expect.stringContaining(message),
+        });
+      }
+    },
+  );
+
+  it("EVOLUTION_EDITS when a coder's program answers with too much, after each attempt", async () => {
+    const coder = { executable: role("answer", "too much") };
+    expect(await failure({ coder }, {}, { maxAttempts: 2 })).toMatchObject({
+      attempts: 2,
+      code: "EVOLUTION_EDITS",
+      message: "The coder's answer: it wrote more than 1048576 bytes to stdout.",
+    });
+  });
+
+  it("OUTPUT_INVALID when a planner answers with no summary, and says that it was the planner", async () => {
+    expect(await failure({ planner: { executable: role("answer", "{}") } })).toMatchObject({
+      code: "OUTPUT_INVALID",
+      message: expect.stringContaining("The planner's answer: $.summary: "),
+    });
+  });
 
   it("HANDLER_EXITED when an agent fails", async () => {
     expect(await failure({ coder: { agent: role("agent", "fail") } })).toMatchObject({
