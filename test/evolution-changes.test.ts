@@ -25,6 +25,8 @@ const repository = useRepository({
   "a.txt": "one\ntwo\nthree\n",
   "twice.txt": "same\nsame\n",
   "open.txt": "no end",
+  "crlf.txt": "one\r\ntwo\r\n\r\nthree",
+  "mixed.txt": "one\r\ntwo\nthree\r\n",
   "bytes.bin": "\0\u0001\u0002",
   "dir/b.txt": "four\n",
 });
@@ -104,6 +106,18 @@ describe("search/replace blocks", () => {
     expect(readFileSync(join(git.folder, "open.txt"), "utf8")).toBe("an end");
   });
 
+  it("keep the line ends of a file of another system", async () => {
+    const git = await worktree();
+    await apply(
+      git,
+      block("crlf.txt", "one\ntwo\n", "1\n2\n") +
+        block("crlf.txt", "\nthree\n", "\n3\n4\n") +
+        block("mixed.txt", "two\n", "2\n"),
+    );
+    expect(readFileSync(join(git.folder, "crlf.txt"), "utf8")).toBe("1\r\n2\r\n\r\n3\r\n4");
+    expect(readFileSync(join(git.folder, "mixed.txt"), "utf8")).toBe("one\r\n2\nthree\r\n");
+  });
+
   it.each(hostilePaths)("that name %j are refused", async (path, message) => {
     const git = await worktree();
     const text = block("a.txt", "one\n", "1\n") + block(path, "", "x\n");
@@ -113,6 +127,7 @@ describe("search/replace blocks", () => {
 
   it.each([
     ["a text that is not there", block("a.txt", "nine\n", "9\n"), "is not in it"],
+    ["a text across mixed line ends", block("mixed.txt", "one\ntwo\n", "1\n"), "line endings"],
     ["a text that is there twice", block("twice.txt", "same\n", "other\n"), "more than once"],
     ["a file that is not there", block("none.txt", "x\n", "y\n"), "no such file"],
     ["a new file that is there", block("a.txt", "", "x\n"), "it is there"],
@@ -145,7 +160,18 @@ rename to moved.txt`,
     );
     expect(readFileSync(join(git.folder, "a.txt"), "utf8")).toBe("one\n2\nthree\n");
     expect(readdirSync(git.folder).sort()).toEqual(
-      [".git", "a.txt", "bytes.bin", "file-link", "link", "moved.txt", "new.txt", "open.txt"].sort(),
+      [
+        ".git",
+        "a.txt",
+        "bytes.bin",
+        "crlf.txt",
+        "file-link",
+        "link",
+        "mixed.txt",
+        "moved.txt",
+        "new.txt",
+        "open.txt",
+      ].sort(),
     );
   });
 
@@ -180,8 +206,26 @@ rename to moved.txt`,
   ])("with %s is refused, and nothing is changed", async (_what, diff) => {
     const git = await worktree();
     const valid = diff.startsWith("I") ? "" : "--- a/dir/b.txt\n+++ b/dir/b.txt\n@@ -1 +1 @@\n-four\n+4\n";
-    await expect(applyDiff(git, valid + diff)).rejects.toThrow(refusal(""));
+    await expect(applyDiff(git, valid + diff)).rejects.toThrow(
+      expect.objectContaining({ code: "EVOLUTION_EDITS", field: "diff" }),
+    );
     untouched(git);
+  });
+});
+
+describe("the refusal of a diff", () => {
+  const head = (path: string) => `diff --git a/${path} b/${path}\n`;
+  it.each([
+    [
+      "a symlink",
+      `${head("other")}--- a/other\n+++ b/other\n${head("my link")}new file mode 120000\n`,
+      "my link",
+    ],
+    ["bytes", `${head("dir/b.bin")}new file mode 100644\nGIT binary patch\n`, "dir/b.bin"],
+    ["an absolute path", "--- /dev/null\n+++ /etc/passwd\n@@ -0,0 +1 @@\n+x\n", "/etc/passwd"],
+  ])("with %s names the file", async (_what, diff, path) => {
+    const git = await worktree();
+    await expect(applyDiff(git, diff)).rejects.toThrow(refusal(`The change of "${path}" is refused`));
   });
 });
 
@@ -199,10 +243,12 @@ describe("what a coder did to the files itself", () => {
         ".gitignore",
         "a.txt",
         "bytes.bin",
+        "crlf.txt",
         "file-link",
         "image.bin",
         "inside-link",
         "link",
+        "mixed.txt",
         "open.txt",
         "twice.txt",
       ].sort(),

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineEvolution } from "oracle-worker/evolution";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -8,6 +8,7 @@ import type { Database } from "../dist/store/database.js";
 import { settle } from "../dist/store/settle.js";
 import { isAlive, pidsIn } from "./support/attempt.js";
 import {
+  edits,
   good,
   measured,
   role,
@@ -74,13 +75,24 @@ describe("an evolve_commit job fails with", () => {
     [
       "a number that is none",
       ["say", '{"summary": "", "metrics": [{"name": "a", "value": NaN}]}'],
-      "no JSON document",
+      "JSON has no such number",
     ],
-    ["a document of another shape", ["say", '{"summary": "fine"}'], "wrong at metrics"],
+    [
+      "a number without an end",
+      ["say", '{"summary": "", "metrics": [{"name": "a",\n"value": -Infinity}]}'],
+      "JSON has no such number",
+    ],
+    [
+      "a number that is too large",
+      ["say", '{"summary": "", "metrics": [{"name": "a", "value": 1e400}]}'],
+      "JSON has no such number",
+    ],
+    ["a key twice", ["say", '{"summary": "", "summary": "", "metrics": []}'], "is there twice"],
+    ["a document of another shape", ["say", '{"summary": "fine"}'], "The evaluator's answer: $.metrics"],
     [
       "65 metrics",
       ["say", JSON.stringify({ summary: "", metrics: Array(65).fill({ name: "a", value: 1 }) })],
-      "wrong at metrics",
+      "The evaluator's answer: $.metrics",
     ],
   ])(
     "EVOLUTION_EVALUATION when the evaluator answers with %s, and its output is kept",
@@ -95,6 +107,58 @@ describe("an evolve_commit job fails with", () => {
       expect(repository.branches().has(id)).toBe(false);
     },
   );
+
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, "The evaluator's answer: $: "],
+    ["NaN", { summary: "", metrics: [{ name: "a", value: Number.NaN }] }, "answer: $.metrics[0].value: "],
+  ])(
+    "EVOLUTION_EVALUATION when an evaluator that is a function returns %s, at once",
+    async (_what, answer, message) => {
+      const evaluator = () => answer as typeof measured;
+      expect(await failure({ evaluator }, {}, thrice)).toMatchObject({
+        attempts: 1,
+        code: "EVOLUTION_EVALUATION",
+        message: expect.stringContaining(message),
+      });
+    },
+  );
+
+  it.each<[string, object, string]>([
+    ["no summary", { edits }, "The coder's answer: $.summary: "],
+    ["a NUL", { summary: "x", edits: "\0" }, "NUL"],
+    ["edits and a diff", { summary: "x", edits, diff: "" }, "one or the other"],
+  ])(
+    "EVOLUTION_EDITS when a coder, function or program, answers with %s, after each attempt",
+    async (_what, answer, message) => {
+      const coders = [
+        () => answer as { summary: string },
+        { executable: role("answer", JSON.stringify(answer)) },
+      ];
+      for (const coder of coders) {
+        expect(await failure({ coder }, {}, { maxAttempts: 2 })).toMatchObject({
+          attempts: 2,
+          code: "EVOLUTION_EDITS",
+          message: expect.stringContaining(message),
+        });
+      }
+    },
+  );
+
+  it("EVOLUTION_EDITS when a coder's program answers with too much, after each attempt", async () => {
+    const coder = { executable: role("answer", "too much") };
+    expect(await failure({ coder }, {}, { maxAttempts: 2 })).toMatchObject({
+      attempts: 2,
+      code: "EVOLUTION_EDITS",
+      message: "The coder's answer: it wrote more than 1048576 bytes to stdout.",
+    });
+  });
+
+  it("OUTPUT_INVALID when a planner answers with no summary, and says that it was the planner", async () => {
+    expect(await failure({ planner: { executable: role("answer", "{}") } })).toMatchObject({
+      code: "OUTPUT_INVALID",
+      message: expect.stringContaining("The planner's answer: $.summary: "),
+    });
+  });
 
   it("HANDLER_EXITED when an agent fails", async () => {
     expect(await failure({ coder: { agent: role("agent", "fail") } })).toMatchObject({
@@ -118,6 +182,46 @@ describe("an evolve_commit job fails with", () => {
     const allowed = { repositories: [join(repository.home, "elsewhere")] };
     expect(await failure(allowed, {}, thrice)).toMatchObject({ attempts: 1, code: "EVOLUTION_REPOSITORY" });
     expect((await run({ repositories: [repository.home] })).job?.state).toBe("SUCCEEDED");
+  });
+
+  it.each<[string, (folder: string) => void]>([
+    [
+      "a file .git",
+      (folder) => {
+        mkdirSync(folder);
+        writeFileSync(join(folder, ".git"), `gitdir: ${join(repository.folder, ".git")}\n`);
+      },
+    ],
+    [
+      "a symlink .git",
+      (folder) => {
+        mkdirSync(folder);
+        symlinkSync(join(repository.folder, ".git"), join(folder, ".git"));
+      },
+    ],
+    ["a linked worktree", (folder) => repository.git("worktree", "add", "--quiet", "--detach", folder)],
+    [
+      "a folder for git of its own with another's branches",
+      (folder) => {
+        repository.git("init", "--quiet", folder);
+        writeFileSync(join(folder, ".git", "commondir"), `${join(repository.folder, ".git")}\n`);
+      },
+    ],
+  ])("EVOLUTION_REPOSITORY when %s leads to where the worker may not go, at once", async (_what, make) => {
+    const fenced = mkdtempSync(join(repository.home, "fenced-"));
+    const folder = join(fenced, "inside");
+    make(folder);
+    const { job, id } = await run({ repositories: [fenced] }, { repository: folder }, thrice);
+    expect(job).toMatchObject({
+      attemptCount: 1,
+      error: { code: "EVOLUTION_REPOSITORY", message: expect.stringContaining("outside the folders") },
+    });
+    expect(repository.branches().has(id)).toBe(false);
+    // With both of its places inside the fence, it is a repository like others.
+    const both = [fenced, repository.folder];
+    expect((await run({ repositories: both }, { repository: folder })).job?.state).toBe("SUCCEEDED");
+    rmSync(fenced, { recursive: true });
+    repository.git("worktree", "prune");
   });
 
   it.each(["planner", "coder", "evaluator"] as const)(

@@ -140,7 +140,11 @@ describe("an evolve_commit job", () => {
     expect(repository.git("show", `${result?.commit_hash}:notes.md`)).toBe("By an agent.");
     expect(await textOf(artifacts, "raw_output")).toBe("prompt of some bytes\n");
     expect(await textOf(artifacts, "execution_log")).toBe("thinking\n");
-    expect(await textOf(artifacts, "prompt")).toContain("# Goal\n\nAdd faster");
+    const prompt = await textOf(artifacts, "prompt");
+    expect(prompt).toContain("# Goal\n\nAdd faster");
+    // Its words are not read as changes, so it is not told of blocks.
+    expect(prompt).toContain("edit them yourself");
+    expect(prompt).not.toContain("SEARCH");
   });
 
   it("is told of its inspirations, and only of its own tenant's", async () => {
@@ -149,6 +153,7 @@ describe("an evolve_commit job", () => {
     const asked: unknown[] = [];
     const coder: EvolutionOptions["coder"] = ({ inspirations, prompt }) => {
       asked.push(inspirations, prompt.includes("seconds 1.5 s"));
+      expect(prompt).toContain("<<<<<<< SEARCH");
       return { summary: "Again", edits };
     };
     await run({ coder }, { inspiration_commit_hashes: [commit] });

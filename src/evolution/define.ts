@@ -1,5 +1,6 @@
 import { EVOLVE_COMMIT } from "../core/evolution.js";
 import { defineJob, digest, type JobDefinition } from "../handlers/define.js";
+import { checkOptions } from "./check-options.js";
 import { evolveCommit } from "./flow.js";
 import { type EvolutionOptions, evolutionResult } from "./options.js";
 import type { Roles } from "./roles.js";
@@ -9,6 +10,7 @@ import { evolutionSpec } from "./spec.js";
 export function defineEvolution(
   options: EvolutionOptions,
 ): JobDefinition<typeof evolutionSpec, typeof evolutionResult> {
+  checkOptions(options);
   const { timeoutSeconds, backoff, version = versionOf(options) } = options;
   const definition = defineJob({
     type: EVOLVE_COMMIT,

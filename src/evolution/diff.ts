@@ -13,7 +13,7 @@ const forbidden: [RegExp, string][] = [
   [/^index [0-9a-f]+\.\.[0-9a-f]+ (?:120000|160000)/m, "symlinks and submodules stay as they are"],
   // git would take the first part of it for a prefix.
   [
-    /^--- (?:\/(?!dev\/null\b).*\n\+\+\+ |.*\n\+\+\+ \/(?!dev\/null\b))/m,
+    /^--- (?:(?<from>\/(?!dev\/null\b).*)\n\+\+\+ |.*\n\+\+\+ (?<to>\/(?!dev\/null\b).*))/m,
     "a path is relative to the repository",
   ],
   [/^(?:GIT binary patch|Binary files .* differ)/m, "only text can be changed this way"],
@@ -24,10 +24,10 @@ const movedFrom = /^(?:rename|copy) from (.+)$/gm;
 export async function applyDiff(git: Git, diff: string): Promise<void> {
   checkText(diff, "diff");
   for (const [pattern, rule] of forbidden) {
-    const line = pattern.exec(diff)?.[0];
-    if (line !== undefined) throw refused(line, rule);
+    const found = pattern.exec(diff);
+    if (found) throw refused(fileOf(diff, found), rule, "diff");
   }
-  for (const [, path = ""] of diff.matchAll(movedFrom)) checkPath(path);
+  for (const [, path = ""] of diff.matchAll(movedFrom)) checkPath(path, "diff");
   const input = diff.endsWith("\n") ? diff : `${diff}\n`;
   const first = await tryApply(git, input, []);
   if (first === undefined) return;
@@ -38,6 +38,12 @@ export async function applyDiff(git: Git, diff: string): Promise<void> {
   throw new EvolutionWorkerError("EVOLUTION_EDITS", message, { field: "diff" });
 }
 
+/** The file in whose part of the diff something was found. */
+function fileOf(diff: string, { 0: line, index, groups }: RegExpExecArray): string {
+  const heads = [...diff.slice(0, index).matchAll(/^diff --git .* "?b\/(.+?)"?$/gm)];
+  return groups?.to ?? groups?.from ?? heads.at(-1)?.[1] ?? line;
+}
+
 /** Undefined when it was applied; otherwise what git said. */
 async function tryApply(git: Git, input: string, options: string[]): Promise<string | undefined> {
   const apply = (...args: string[]) =>
@@ -45,7 +51,7 @@ async function tryApply(git: Git, input: string, options: string[]): Promise<str
   const listed = await apply("--numstat", "-z");
   if (!listed.succeeded) return words(listed);
   for (const line of listed.stdout.toString("utf8").split("\0").filter(Boolean)) {
-    await lookAt(git.folder, line.replace(/^(?:\d+|-)\t(?:\d+|-)\t/, ""));
+    await lookAt(git.folder, line.replace(/^(?:\d+|-)\t(?:\d+|-)\t/, ""), "diff");
   }
   const applied = await apply("--index");
   return applied.succeeded ? undefined : words(applied);

@@ -32,6 +32,32 @@ describe("search/replace blocks", () => {
   });
 
   test.each([
+    "`d.txt`",
+    "`d.txt`:",
+    "d.txt:",
+    "**d.txt**",
+    "**d.txt:**",
+    "**`d.txt`**:",
+    "*d.txt*",
+    "### `d.txt`",
+    "  `d.txt`  ",
+  ])("name their file also as %j", (line) => {
+    expect(parseEdits(`${line}\n${block([], ["x"])}`)).toEqual([
+      { path: "d.txt", search: "", replace: "x\n" },
+    ]);
+  });
+
+  test.each(["__init__.py", "src/[...slug]/a*b.js", "#1.txt", "a:b"])(
+    "leave the path %j as it is",
+    (path) => {
+      expect(parseEdits(`${path}\n${block([], ["x"])}`)[0]?.path).toBe(path);
+    },
+  );
+
+  test.each([
+    ["a path among words", `In \`d.txt\` I change:\n${block([], ["x"])}`, "nothing but the path"],
+    ["two paths", `\`a.txt\` and \`b.txt\`\n${block([], ["x"])}`, "nothing but the path"],
+    ["half a bold path", `**d.txt\n${block([], ["x"])}`, "nothing but the path"],
     ["no block", "just words", "begins with <<<<<<< SEARCH"],
     ["no path", block(["x"], ["y"]), "has no line with the file's path"],
     ["no end", "a.js\n<<<<<<< SEARCH\nx\n=======\ny", "is not closed"],

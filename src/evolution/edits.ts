@@ -2,8 +2,9 @@ import { isUtf8 } from "node:buffer";
 import { constants } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { quote } from "../core/json-fault.js";
 import { EvolutionWorkerError } from "./error.js";
-import { lookAt, MOST_CHANGE_BYTES, refused } from "./paths.js";
+import { type ChangeField, lookAt, MOST_CHANGE_BYTES, refused } from "./paths.js";
 
 /** One search/replace block. */
 export interface Edit {
@@ -32,12 +33,14 @@ export function parseEdits(text: string): Edit[] {
   for (let at = 0; at < lines.length; at++) {
     const line = lines[at] as string;
     if (line.trimEnd() !== begins) {
-      if (line.trim() !== "" && !line.trim().startsWith("```")) path = line.trim();
+      if (line.trim() !== "" && !line.trim().startsWith("```")) path = unquote(line);
       continue;
     }
     const middle = findLine(lines, divides, at + 1);
     const end = middle === -1 ? -1 : findLine(lines, ends, middle + 1);
     if (path === "") throw unreadable(at, "has no line with the file's path before it");
+    if (/`|^\*|\*$/.test(path))
+      throw unreadable(at, `needs a line with nothing but the path before it, not ${quote(path)}`);
     if (end === -1) throw unreadable(at, `is not closed: it needs ${divides} and ${ends}`);
     edits.push({
       path,
@@ -55,7 +58,7 @@ export async function applyEdits(worktree: string, edits: Edit[]): Promise<void>
   const contents = new Map<string, { text: string; isNew: boolean }>();
   for (const edit of edits) {
     const before = contents.get(edit.path) ?? (await readText(worktree, edit.path));
-    contents.set(edit.path, { text: replaceOnce(edit, before?.text), isNew: before?.isNew ?? true });
+    contents.set(edit.path, { text: replaceIn(edit, before?.text), isNew: before?.isNew ?? true });
   }
   checkFolders([...contents.keys()]);
   for (const [path, { text, isNew }] of contents) {
@@ -65,12 +68,13 @@ export async function applyEdits(worktree: string, edits: Edit[]): Promise<void>
 }
 
 /** Text is what can be kept and shown: no NUL, and no more than there may be. */
-export function checkText(text: string, field: "edits" | "diff"): void {
+export function checkText(text: string, field: ChangeField): void {
   const size = Buffer.byteLength(text);
   const wrong = (what: string) =>
     new EvolutionWorkerError("EVOLUTION_EDITS", `The coder's ${field} ${what}.`, { field });
-  if (size > MOST_CHANGE_BYTES) throw wrong(`have ${size} bytes; at most ${MOST_CHANGE_BYTES} are taken`);
-  if (text.includes("\0")) throw wrong("hold binary data (a NUL); only text can be changed this way");
+  if (size > MOST_CHANGE_BYTES)
+    throw wrong(`cannot have ${size} bytes; at most ${MOST_CHANGE_BYTES} are taken`);
+  if (text.includes("\0")) throw wrong("cannot hold binary data (a NUL); only text can be changed this way");
 }
 
 async function readText(
@@ -81,6 +85,12 @@ async function readText(
   const bytes = await readFile(join(worktree, path));
   if (!isUtf8(bytes) || bytes.includes(0)) throw refused(path, "it is not a text file");
   return { text: bytes.toString("utf8"), isNew: false };
+}
+
+/** Blocks have the line ends of their answer; what is written has those of the file. */
+function replaceIn(edit: Edit, text: string | undefined): string {
+  if (text === undefined || !text.includes("\r\n") || /(?<!\r)\n/.test(text)) return replaceOnce(edit, text);
+  return replaceOnce(edit, text.replaceAll("\r\n", "\n")).replaceAll("\n", "\r\n");
 }
 
 function replaceOnce({ path, search, replace }: Edit, text: string | undefined): string {
@@ -95,7 +105,15 @@ function replaceOnce({ path, search, replace }: Edit, text: string | undefined):
     return replaceOnce({ path, search, replace }, `${text}\n`).slice(0, -1);
   }
   const first = text.indexOf(search);
-  if (first === -1) throw refused(path, "the text of SEARCH is not in it");
+  if (first === -1) {
+    const mixed = text.replaceAll("\r\n", "\n").includes(search);
+    throw refused(
+      path,
+      mixed
+        ? "the text of SEARCH is in it with other line endings: some of its lines end with CRLF, others with LF"
+        : "the text of SEARCH is not in it",
+    );
+  }
   if (text.indexOf(search, first + 1) !== -1)
     throw refused(path, "the text of SEARCH is in it more than once");
   return text.slice(0, first) + replace + text.slice(first + search.length);
@@ -107,6 +125,16 @@ function checkFolders(paths: string[]): void {
     const inside = paths.find((other) => other.startsWith(`${path}/`));
     if (inside !== undefined) throw refused(inside, `${path} is to be a file`);
   }
+}
+
+/** A path as models write it: in backticks, in bold, as a heading, before a colon. */
+function unquote(line: string): string {
+  const text = line.trim();
+  const inner = text
+    .replace(/^#{1,6} |:$/g, "")
+    .replace(/^`([^`]+)`$/, "$1")
+    .replace(/^(\*\*?)([^*]+)\1$/, "$2");
+  return inner === text ? text : unquote(inner);
 }
 
 function findLine(lines: string[], wanted: string, from: number): number {

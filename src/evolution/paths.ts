@@ -5,16 +5,19 @@ import { EvolutionWorkerError } from "./error.js";
 /** All the changes of one job, as text. */
 export const MOST_CHANGE_BYTES = 1_048_576;
 
+/** Where in its answer a coder gave the change. */
+export type ChangeField = "edits" | "diff";
+
 /** Changes that are refused, with the file and the rule. */
-export function refused(path: string, rule: string): EvolutionWorkerError {
+export function refused(path: string, rule: string, field: ChangeField = "edits"): EvolutionWorkerError {
   const message = `The change of ${JSON.stringify(path.slice(0, 200))} is refused: ${rule}.`;
-  return new EvolutionWorkerError("EVOLUTION_EDITS", message, { field: "edits" });
+  return new EvolutionWorkerError("EVOLUTION_EDITS", message, { field });
 }
 
 /** A path that stays inside its folder and outside of git's own: by its words alone. */
-export function checkPath(path: string): void {
+export function checkPath(path: string, field?: ChangeField): void {
   const rule = brokenRule(path);
-  if (rule !== undefined) throw refused(path, rule);
+  if (rule !== undefined) throw refused(path, rule, field);
 }
 
 function brokenRule(path: string): string | undefined {
@@ -38,22 +41,26 @@ function brokenRule(path: string): string | undefined {
 }
 
 /** What is at a path, if anything is. No part of the path may be a symlink: it could lead out of the worktree. */
-export async function lookAt(worktree: string, path: string): Promise<"file" | "nothing"> {
-  checkPath(path);
+export async function lookAt(
+  worktree: string,
+  path: string,
+  field?: ChangeField,
+): Promise<"file" | "nothing"> {
+  checkPath(path, field);
   const parts = path.split("/");
   for (let depth = 1; depth <= parts.length; depth++) {
     const part = parts.slice(0, depth).join("/");
     const stats = await lstat(join(worktree, part)).catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
       throw error.code === "ENOTDIR" || error.code === "ENAMETOOLONG"
-        ? refused(path, "there can be no such file")
+        ? refused(path, "there can be no such file", field)
         : error;
     });
     if (!stats) return "nothing";
-    if (stats.isSymbolicLink()) throw refused(path, `${part} is a symlink`);
+    if (stats.isSymbolicLink()) throw refused(path, `${part} is a symlink`, field);
     const isLast = depth === parts.length;
     if (isLast ? !stats.isFile() : !stats.isDirectory()) {
-      throw refused(path, `${part} is no ${isLast ? "file" : "folder"}`);
+      throw refused(path, `${part} is no ${isLast ? "file" : "folder"}`, field);
     }
   }
   return "file";

@@ -26,11 +26,15 @@ export async function openRepository(
 ): Promise<Repository> {
   const folder = await realpath(resolve(repository)).catch(() => undefined);
   if (folder === undefined) throw unusable(`There is no repository at ${repository}`);
-  if (!(await isAllowed(folder, allowed))) {
-    throw unusable(`${repository} lies outside the folders this worker may use`, false);
-  }
+  await requireAllowed(repository, folder, allowed);
   const git = new Git(folder, signal, groups);
-  const commonDir = resolve(folder, await git.read(["rev-parse", "--git-common-dir"]));
+  // A file `.git`, or that of a linked worktree, says that git's own folders are somewhere else.
+  const find = async (option: string) => {
+    const path = resolve(folder, await git.read(["rev-parse", option]));
+    return realpath(path).catch((error) => Promise.reject(vanished({ git }, error)));
+  };
+  const commonDir = await find("--git-common-dir");
+  for (const place of [await find("--git-dir"), commonDir]) await requireAllowed(repository, place, allowed);
   return { git, commonDir };
 }
 
@@ -62,17 +66,22 @@ export async function isUsable({ git, commonDir }: Repository): Promise<boolean>
   return there && (await git.try(["rev-parse", "--git-dir"])).succeeded;
 }
 
-export function vanished({ git }: Repository, cause?: unknown): EvolutionWorkerError {
+export function vanished({ git }: Pick<Repository, "git">, cause?: unknown): EvolutionWorkerError {
   return unusable(`The repository ${git.folder} is gone`, undefined, cause);
 }
 
-async function isAllowed(folder: string, allowed: string[] | undefined): Promise<boolean> {
-  if (allowed === undefined) return true;
+async function requireAllowed(
+  repository: string,
+  place: string,
+  allowed: string[] | undefined,
+): Promise<void> {
+  if (allowed === undefined) return;
   const roots = await Promise.all(allowed.map((root) => realpath(resolve(root)).catch(() => resolve(root))));
-  return roots.some((root) => {
-    const way = relative(root, folder);
+  const isInside = roots.some((root) => {
+    const way = relative(root, place);
     return way !== ".." && !way.startsWith(`..${sep}`);
   });
+  if (!isInside) throw unusable(`${repository} lies outside the folders this worker may use`, false);
 }
 
 function unusable(message: string, retryable?: boolean, cause?: unknown): EvolutionWorkerError {

@@ -39,16 +39,21 @@ export interface PlanRequest {
 
 export type Planner = Executable | ((request: PlanRequest, context: RoleContext) => Answer<Plan>);
 
-export const codingSchema = z.object({
-  /** What was changed and why; the commit's text. */
-  summary: z.string().min(1).max(4000),
-  /** Search/replace blocks. */
-  edits: z.string().optional(),
-  /** A unified diff, with `a/` and `b/` before the paths. */
-  diff: z.string().optional(),
-  /** The commit's first line. Default: the plan's summary. */
-  message: z.string().min(1).max(500).optional(),
-});
+export const codingSchema = z
+  .object({
+    /** What was changed and why; the commit's text. */
+    summary: z.string().min(1).max(4000),
+    /** Search/replace blocks. */
+    edits: z.string().optional(),
+    /** A unified diff, with `a/` and `b/` before the paths. */
+    diff: z.string().optional(),
+    /** The commit's first line. Default: the plan's summary. */
+    message: z.string().min(1).max(500).optional(),
+  })
+  .refine(({ edits, diff }) => edits === undefined || diff === undefined, {
+    path: ["diff"],
+    error: "edits and diff are both there; give one or the other",
+  });
 /** With neither edits nor a diff, the coder has changed the files itself. */
 export type Coding = z.output<typeof codingSchema>;
 

@@ -14,6 +14,7 @@ import { toRequest } from "../handlers/protocol.js";
 import { validate } from "../handlers/validate.js";
 import type { RoleContext } from "./roles.js";
 import type { EvolutionSpec } from "./spec.js";
+import { type RoleName, wrongAnswer } from "./wrong-answer.js";
 
 /** What is kept of what a command without a protocol writes to stdout and stderr each; an evaluator's word comes last. */
 const OUTPUT_BYTES = 16_777_216;
@@ -41,13 +42,17 @@ export class RoleRunner {
   }
 
   /** What a role answered, as its schema has it. */
-  async check<T>(schema: z.ZodType<T>, answer: unknown): Promise<T> {
-    return (await validate(schema, answer, "OUTPUT_INVALID")) as T;
+  async check<T>(role: RoleName, schema: z.ZodType<T>, answer: unknown): Promise<T> {
+    try {
+      return (await validate(schema, answer, "OUTPUT_INVALID")) as T;
+    } catch (error) {
+      throw wrongAnswer(role, error);
+    }
   }
 
   /** A program under the one-shot protocol: the request is its input. What it wrote to stderr becomes an artifact. */
   async runExecutable<T>(
-    role: string,
+    role: RoleName,
     executable: [string, ...string[]],
     schema: z.ZodType<T>,
     request: object,
@@ -79,8 +84,11 @@ export class RoleRunner {
       lease,
       request: toJsonText(toRequest(lease), anySize, "request"),
     };
-    const result = await runOneShot(task, new Launcher(await findTools(), this.groups));
-    const answer = await this.check(schema, result);
+    const launcher = new Launcher(await findTools(), this.groups);
+    const result = await runOneShot(task, launcher).catch((error) =>
+      Promise.reject(wrongAnswer(role, error)),
+    );
+    const answer = await this.check(role, schema, result);
     return { answer, log };
   }
 

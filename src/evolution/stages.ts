@@ -1,11 +1,11 @@
 import { OracleError } from "../core/errors.js";
 import type { CommitCard } from "../core/evolution.js";
-import { parseJsonText } from "../core/json.js";
 import { type Changes, takeChanges } from "./changes.js";
 import { applyDiff } from "./diff.js";
 import { applyEdits, parseEdits } from "./edits.js";
 import { EvolutionWorkerError } from "./error.js";
 import type { Git } from "./git.js";
+import { lastDocument } from "./last-document.js";
 import { makePrompt } from "./prompt.js";
 import {
   type Coder,
@@ -42,7 +42,7 @@ export async function plan(
   const request = { spec, files, inspirations };
   const plan =
     typeof planner === "function"
-      ? await runner.check(planSchema, await planner(request, runner.roleContext))
+      ? await runner.check("planner", planSchema, await planner(request, runner.roleContext))
       : (await runner.runExecutable("planner", planner.executable, planSchema, request)).answer;
   return { plan, kept: await runner.keep("plan", "plan.json", JSON.stringify(plan, null, 2)) };
 }
@@ -58,7 +58,7 @@ export interface Coded {
 
 export async function code(coder: Coder, plan: Plan, parts: StageParts): Promise<Coded> {
   const { spec, runner, git, inspirations } = parts;
-  const prompt = makePrompt(spec, plan, inspirations);
+  const prompt = makePrompt(spec, plan, inspirations, isAgent(coder));
   const kept = await runner.keep("prompt", "prompt.md", prompt);
   const { coding, ...said } = await askCoder(coder, runner, { spec, plan, prompt, inspirations });
   kept.push(...said.kept);
@@ -75,14 +75,18 @@ async function askCoder(
   runner: RoleRunner,
   request: { spec: EvolutionSpec; plan: Plan; prompt: string; inspirations: CommitCard[] },
 ): Promise<{ coding: Coding; kept: Kept[] }> {
-  if (typeof coder !== "function" && "agent" in coder) return runAgent(coder.agent, runner, request);
+  if (isAgent(coder)) return runAgent(coder.agent, runner, request);
   if (typeof coder === "function") {
-    const coding = await runner.check(codingSchema, await coder(request, runner.roleContext));
+    const coding = await runner.check("coder", codingSchema, await coder(request, runner.roleContext));
     return { coding, kept: await keepAnswer(runner, coding) };
   }
   const { answer, log } = await runner.runExecutable("coder", coder.executable, codingSchema, request);
   const logged: Kept[] = log === undefined ? [] : [{ kind: "execution_log", artifact_id: log }];
   return { coding: answer, kept: [...(await keepAnswer(runner, answer)), ...logged] };
+}
+
+function isAgent(coder: Coder): coder is Extract<Coder, { agent: unknown }> {
+  return typeof coder !== "function" && "agent" in coder;
 }
 
 function keepAnswer(runner: RoleRunner, coding: Coding): Promise<Kept[]> {
@@ -110,7 +114,7 @@ export async function evaluate(
 ): Promise<{ evaluation: Evaluation; kept: Kept[] }> {
   if (typeof evaluator === "function") {
     const answer = await evaluator({ spec, plan }, runner.roleContext);
-    const evaluation = await runner.check(evaluationSchema, answer);
+    const evaluation = await runner.check("evaluator", evaluationSchema, answer);
     const text = JSON.stringify(evaluation, null, 2);
     return { evaluation, kept: await runner.keep("evaluation_log", "evaluation.log", text) };
   }
@@ -118,24 +122,11 @@ export async function evaluate(
   const end = await runner.runProgram(command);
   const kept = await runner.keep("evaluation_log", "evaluation.log", outputOf(end));
   if (!end.succeeded) throw useless(`${command[0]} ${end.how}${lastLine(end.stderr)}`, end.exitCode === null);
-  const checked = evaluationSchema.safeParse(lastDocument(end.stdout.toString("utf8"), command[0]));
-  if (checked.success) return { evaluation: checked.data, kept };
-  const [issue] = checked.error.issues;
-  throw useless(`its document is wrong at ${issue?.path.join(".") || "$"}: ${issue?.message}`);
-}
-
-/** The JSON document that a text is, or ends with. */
-export function lastDocument(text: string, program: string): unknown {
-  const lines = text.trimEnd().split("\n").slice(-2000);
-  for (let at = lines.length - 1; at >= 0; at--) {
-    if (!lines[at]?.trimStart().startsWith("{")) continue;
-    try {
-      return parseJsonText(lines.slice(at).join("\n"));
-    } catch {
-      // Only a part of it, or no JSON at all: it may begin further up.
-    }
-  }
-  throw useless(`${program} wrote no JSON document {"summary", "metrics"} at the end of its stdout`);
+  const found = lastDocument(end.stdout.toString("utf8"));
+  if (found === undefined)
+    throw useless(`${command[0]} wrote no JSON document {"summary", "metrics"} at the end of its stdout`);
+  if ("wrong" in found) throw useless(found.wrong);
+  return { evaluation: await runner.check("evaluator", evaluationSchema, found.value), kept };
 }
 
 function lastLine(stderr: Buffer): string {

@@ -22,6 +22,10 @@ const roles = {
     const diff = readFileSync(rest[0], "utf8");
     answer({ summary: `Done: ${plan.summary}`, diff });
   },
+  /** Answers as it is told. */
+  answer() {
+    answer(rest[0] === "too much" ? { summary: "x".repeat(2_000_000) } : JSON.parse(rest[0]));
+  },
   agent() {
     console.log(`prompt of ${stdin.length > 0 ? "some" : "no"} bytes`);
     console.error("thinking");
