@@ -73,6 +73,20 @@ describe("a job on a queue that ran dry", () => {
 });
 
 describe("where looks are slow", () => {
+  it("news of a tenant nobody knows waits for half of the time at most", async () => {
+    store.lookMs = 200;
+    for (let looks = 0; looks < 10; looks++) {
+      await enqueue(`new-${looks}`);
+      await rested();
+      await take();
+    }
+    await enqueue("new-last");
+    while ((await take()).length === 0) {
+      expect(claimer.restMs).toBeLessThan(4 * store.lookMs);
+      await rested();
+    }
+  });
+
   it("they rest between, and jobs behind the remembered head do not wait for them", async () => {
     store.lookMs = 300;
     // One slow look says little; several do.

@@ -43,6 +43,8 @@ export class Claimer {
   private short = true;
   /** Something may have become ready since then. */
   private heard = false;
+  /** A claim did not find what was heard of; a look will. */
+  private unseen = false;
   /** No look before this moment, by performance.now(). */
   private restsUntil = 0;
 
@@ -62,15 +64,16 @@ export class Claimer {
   }
 
   async take(want: number): Promise<Claim> {
-    // News may be of a tenant who is not in the set, and who must not wait: half of the time is not too much.
-    const rest = (this.heard ? 1 : REST) * this.lookCost;
+    const news = this.heard || this.unseen;
     if (this.worthOneClaim()) {
       const taken = await this.claim(want);
       if (taken.leases.length > 0) return taken;
     }
     // News that comes during a look waits for it: where nobody is known to have jobs left, slow looks are rare.
     const needed = this.more.size > 0 || this.shares.some(({ spent }) => !spent);
-    this.restsUntil = needed ? 0 : this.lookedAt + rest;
+    // News may be of a tenant who is not in the set, and who must not wait: half of the time is not too much.
+    this.restsUntil = needed ? 0 : this.lookedAt + (news ? 1 : REST) * this.lookCost;
+    this.unseen = news;
     if (this.restMs > 0) return { claimId: "", leases: [] };
     // What the remembered heads do not show may still be there: a new tenant, a higher priority, a late commit.
     let roundsToGo = this.more.size > 0 ? 2 : 1;
@@ -151,6 +154,7 @@ export class Claimer {
     const { queues, versions, tenant } = this.options;
     const after = this.more;
     this.heard = false;
+    this.unseen = false;
     const found = await discover(this.db, { queues, versions, tenant, after, limit: TENANTS_PER_LOOK });
     this.lookedAt = performance.now();
     // One look that took long, because the machine was busy, says little.
