@@ -153,6 +153,14 @@ describe("an evolve_commit job fails with", () => {
     });
   });
 
+  it("EVOLUTION_EDITS with the place when a coder's program answers with a NUL", async () => {
+    const coder = { executable: role("answer", JSON.stringify({ summary: "x", edits: "\0" })) };
+    expect(await failure({ coder })).toMatchObject({
+      field: "$.result.edits",
+      message: expect.stringContaining("The coder's answer is refused at $.result.edits: "),
+    });
+  });
+
   it("OUTPUT_INVALID when a planner answers with no summary, and says that it was the planner", async () => {
     expect(await failure({ planner: { executable: role("answer", "{}") } })).toMatchObject({
       code: "OUTPUT_INVALID",

@@ -1,4 +1,4 @@
-import { parseJsonText } from "../core/json.js";
+import { defaultJsonLimits, parseJsonText } from "../core/json.js";
 
 /** What the end of a text is: a JSON document, one that cannot be taken and why, or neither. */
 export type LastDocument = { value: unknown } | { wrong: string } | undefined;
@@ -10,7 +10,7 @@ export function lastDocument(text: string): LastDocument {
     if (!lines[at]?.trimStart().startsWith("{")) continue;
     const document = lines.slice(at).join("\n");
     try {
-      return { value: parseJsonText(document) };
+      return { value: parseJsonText(document, defaultJsonLimits, "document") };
     } catch (error) {
       const wrong = whyRefused(document, error as Error);
       if (wrong !== undefined) return { wrong };
@@ -23,15 +23,15 @@ export function lastDocument(text: string): LastDocument {
 /** Undefined where it is not even nearly a document. */
 function whyRefused(document: string, { message }: Error): string | undefined {
   if (isJson(document)) {
+    const why = message.replace(/^The/, "the").replace(/\.$/, "");
     // A parser makes Infinity of 1e400.
-    return /\bnumber\b/i.test(message)
-      ? `${noSuchNumber} (${message.replace(/\.$/, "")})`
-      : message.replace(/\.$/, "");
+    return why.includes("too large for a double") ? `${why}; ${noSuchNumber}` : why;
   }
-  return isJson(document.replaceAll(/-?\b(?:NaN|Infinity)\b/g, "null")) ? noSuchNumber : undefined;
+  const holdsOdd = isJson(document.replaceAll(/-?\b(?:NaN|Infinity)\b/g, "null"));
+  return holdsOdd ? `the document holds NaN or Infinity; ${noSuchNumber}` : undefined;
 }
 
-const noSuchNumber = "its document holds NaN, Infinity or one too large; JSON has no such number";
+const noSuchNumber = "JSON has no such number";
 
 function isJson(text: string): boolean {
   try {
