@@ -42,13 +42,20 @@ export async function addWorktree(
   const gitDir = join(commonDir, "worktrees", name);
   // Locked: somebody's `git worktree prune` on another machine cannot see the folder, and must leave it alone.
   const args = ["worktree", "add", "--quiet", "--detach", "--lock", folder, commit];
+  const remove = () => removeWorktree(folder, [gitDir]);
   const endsAt = performance.now() + PATIENCE_MS;
-  for (let end = await git.try(args); !end.succeeded; end = await git.try(args)) {
-    if (!meetsHalfMade(end) || performance.now() > endsAt) throw git.failed(args, end);
-    await removeWorktree(folder, [gitDir]);
-    await sleep(RETRY_MS);
+  try {
+    for (let end = await git.try(args); !end.succeeded; end = await git.try(args)) {
+      if (!meetsHalfMade(end) || performance.now() > endsAt) throw git.failed(args, end);
+      await remove();
+      await sleep(RETRY_MS);
+    }
+  } catch (error) {
+    // Half made, as when the attempt is stopped in the middle. What cannot be removed is swept.
+    await remove().catch(() => {});
+    throw error;
   }
-  return { git: git.in(folder, gitDir), folder, remove: () => removeWorktree(folder, [gitDir]) };
+  return { git: git.in(folder, gitDir), folder, remove };
 }
 
 /** git looks at every worktree there is, and dies of one that another git is just making. */
