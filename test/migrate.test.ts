@@ -72,7 +72,7 @@ describe("migrate", () => {
     expect(await verifySchema(oracle.db)).toEqual({ differences: [] });
     await administer(
       url,
-      `ALTER TABLE oracle.jobs ADD COLUMN extra int, DROP CONSTRAINT priority_is_bounded;
+      `ALTER TABLE oracle.jobs ADD COLUMN extra int, DROP CONSTRAINT held_only_while_waiting;
        DROP INDEX oracle.idx_jobs_spec_hash; ALTER TABLE oracle.jobs NO FORCE ROW LEVEL SECURITY;
        GRANT DELETE ON oracle.results TO oracle_worker;
        CREATE OR REPLACE FUNCTION oracle.wake(queue text) RETURNS void LANGUAGE sql AS 'SELECT'`,
@@ -80,7 +80,7 @@ describe("migrate", () => {
     const { differences } = await verifySchema(oracle.db);
     for (const expected of [
       "column jobs.extra is not part of the schema",
-      /constraint .*priority_is_bounded is missing/,
+      /constraint .*held_only_while_waiting is missing/,
       "index idx_jobs_spec_hash is missing",
       "table jobs differs",
       "table results differs",

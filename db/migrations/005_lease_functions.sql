@@ -67,7 +67,8 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN key ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN key::uuid END
 $$;
 
--- Inserts jobs, makes them ready or sets their timers, and wakes workers; returns the ids of those that are new.
+-- Inserts jobs, makes them ready or sets their timers, and wakes workers; returns the ids of those that are not stored,
+-- because somebody has their key, or an unfinished twin is there.
 -- ON CONFLICT covers both unique keys: the idempotency key and, for dedupe 'active', the unfinished twin.
 CREATE FUNCTION {schema}.enqueue_jobs(
   p_job_ids uuid[], p_tenants text[], p_queues text[], p_types text[], p_keys text[], p_spec_hashes text[],
@@ -82,23 +83,30 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE
-  -- Both are rare, and a look-up for each job would be dear.
-  aged constant boolean := EXISTS (
-    SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.ageing_seconds IS NOT NULL);
-  announces constant boolean := EXISTS (
-    SELECT FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues) AND q.announced);
-  with_quota text[];
+  aged boolean;
+  announces boolean;
+  limited boolean;
+  with_quota text[] := '{}';
   new_ids uuid[];
   later_ids uuid[];
   limited_ids uuid[];
   counted_tenants text[];
-  woken_queues text[];
+  any_due boolean;
+  queue text;
+  woken text;
 BEGIN
   PERFORM {schema}.check_tenants(p_tenants);
   IF p_replays_of IS NOT NULL THEN
     PERFORM {schema}.check_replays(p_tenants, p_replays_of);
   END IF;
-  with_quota := {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
+  -- All are rare, and a look-up for each job would be dear.
+  SELECT coalesce(bool_or(q.ageing_seconds IS NOT NULL), false), coalesce(bool_or(q.announced), false), EXISTS (
+    SELECT FROM {schema}.tenants t
+    WHERE t.tenant_id = ANY (p_tenants) AND (t.max_waiting IS NOT NULL OR t.enqueue_limit IS NOT NULL))
+  INTO aged, announces, limited FROM {schema}.queues q WHERE q.queue_name = ANY (p_queues);
+  IF limited THEN
+    with_quota := {schema}.check_quotas(p_tenants, p_keys, p_active_spec_hashes);
+  END IF;
   WITH inserted AS (
     INSERT INTO {schema}.jobs (
       job_id, tenant_id, queue_name, job_type, idempotency_key, spec_hash, active_spec_hash, priority,
@@ -140,8 +148,8 @@ BEGIN
   )
   SELECT array_agg(i.job_id), array_agg(i.job_id) FILTER (WHERE NOT i.due),
     array_agg(i.job_id) FILTER (WHERE i.deadline IS NOT NULL),
-    array_agg(i.tenant_id) FILTER (WHERE i.counted), array_agg(DISTINCT i.queue_name) FILTER (WHERE i.due)
-  INTO new_ids, later_ids, limited_ids, counted_tenants, woken_queues
+    array_agg(i.tenant_id) FILTER (WHERE i.counted), bool_or(i.due)
+  INTO new_ids, later_ids, limited_ids, counted_tenants, any_due
   FROM inserted i;
   -- What most submissions do not need stands apart: Postgres prepares every part of a statement, used or not.
   IF later_ids IS NOT NULL OR limited_ids IS NOT NULL THEN
@@ -162,8 +170,17 @@ BEGIN
     SELECT c.tenant_id, pg_backend_pid(), count(*) FROM unnest(counted_tenants) AS c(tenant_id) GROUP BY c.tenant_id
     ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
   END IF;
-  PERFORM {schema}.wake(w.queue_name) FROM unnest(woken_queues) AS w(queue_name);
-  RETURN QUERY SELECT unnest(new_ids);
+  IF any_due THEN
+    FOREACH queue IN ARRAY p_queues LOOP
+      IF queue IS DISTINCT FROM woken THEN
+        PERFORM {schema}.wake(queue);
+        woken := queue;
+      END IF;
+    END LOOP;
+  END IF;
+  IF cardinality(new_ids) IS DISTINCT FROM cardinality(p_job_ids) THEN
+    RETURN QUERY SELECT unnest(p_job_ids) EXCEPT SELECT unnest(new_ids);
+  END IF;
 END
 $$;
 
@@ -173,14 +190,14 @@ CREATE TYPE {schema}.lease AS (
   attempt_id uuid,
   attempt_no integer,
   interruptions integer,
-  max_attempts integer,
-  tenant_id text,
-  queue_name text,
-  job_type text,
-  idempotency_key text,
-  priority integer,
+  max_attempts {schema}.most_attempts,
+  tenant_id {schema}.short_name,
+  queue_name {schema}.short_name,
+  job_type {schema}.short_name,
+  idempotency_key {schema}.job_key,
+  priority {schema}.job_priority,
   ready_since float8,
-  timeout_seconds integer,
+  timeout_seconds {schema}.timeout,
   deadline timestamptz,
   deadline_in_seconds float8,
   handler_version text,
@@ -232,7 +249,6 @@ SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-  pins constant text[] := {schema}.pins_of(p_versions);
   lately constant timestamptz := clock_timestamp() - interval '500 milliseconds';
   row_ids tid[];
   capped text[];
@@ -262,7 +278,7 @@ BEGIN
       WHERE ready.queue_name = slice.queue_name AND ready.tenant_id = slice.tenant_id
         AND (ready.rank, ready.ready_at, ready.job_id)
           >= (slice.head_rank, slice.head_ready_at, slice.head_job_id)
-        AND (ready.pin IS NULL OR ready.pin = ANY (pins))
+        AND (ready.pin IS NULL OR ready.pin = ANY ((SELECT {schema}.pins_of(p_versions))::text[]))
       ORDER BY ready.rank, ready.ready_at, ready.job_id
       LIMIT slice.quota
       FOR UPDATE SKIP LOCKED
@@ -300,7 +316,7 @@ BEGIN
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
-       array_agg(DISTINCT queue_name), p_tenants, array_agg(job_id) FROM claimed
+       p_queues, p_tenants, array_agg(job_id) FROM claimed
      HAVING count(*) > 0
    )
    SELECT * FROM claimed;

@@ -50,7 +50,7 @@ BEGIN
       ARRAY[enqueue.handler_version], NULL, ARRAY[enqueue.concurrency_key],
       ARRAY[coalesce(enqueue.concurrency_limit, CASE WHEN enqueue.concurrency_key IS NOT NULL THEN 1 END)],
       ARRAY[enqueue.input::text]);
-    IF FOUND THEN
+    IF NOT FOUND THEN
       RETURN QUERY SELECT id, true;
       RETURN;
     END IF;

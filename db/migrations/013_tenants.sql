@@ -159,18 +159,20 @@ $$;
 -- A job counts against its tenant's quota while it waits, whoever ends that.
 CREATE FUNCTION {schema}.jobs_counted() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  waits constant boolean := NEW.state IN ('PENDING', 'FAILED_RETRYABLE');
 BEGIN
-  INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
-  VALUES (NEW.tenant_id, pg_backend_pid(), CASE WHEN NEW.state IN ('PENDING', 'FAILED_RETRYABLE') THEN 1 ELSE -1 END)
-  ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
+  IF waits <> (OLD.state IN ('PENDING', 'FAILED_RETRYABLE')) THEN
+    INSERT INTO {schema}.waiting_counts AS w (tenant_id, backend, jobs)
+    VALUES (NEW.tenant_id, pg_backend_pid(), CASE WHEN waits THEN 1 ELSE -1 END)
+    ON CONFLICT (tenant_id, backend) DO UPDATE SET jobs = w.jobs + excluded.jobs;
+  END IF;
   RETURN NULL;
 END
 $$;
 
 CREATE TRIGGER jobs_counted AFTER UPDATE ON {schema}.jobs
-FOR EACH ROW WHEN (NEW.counted IS TRUE
-  AND (OLD.state IN ('PENDING', 'FAILED_RETRYABLE')) <> (NEW.state IN ('PENDING', 'FAILED_RETRYABLE')))
-EXECUTE FUNCTION {schema}.jobs_counted();
+FOR EACH ROW WHEN (NEW.counted) EXECUTE FUNCTION {schema}.jobs_counted();
 
 -- Seconds until p_jobs more submissions are within the rate; 0 when they are now. Counts what has been committed:
 -- transactions that run at the same time do not see each other.

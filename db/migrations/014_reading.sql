@@ -28,8 +28,10 @@ CREATE INDEX idx_dead_jobs_state ON {schema}.dead_jobs (state, job_id);
 CREATE FUNCTION {schema}.jobs_dead() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  DELETE FROM {schema}.dead_jobs d
-  WHERE d.tenant_id = OLD.tenant_id AND d.state = OLD.state::text AND d.job_id = OLD.job_id;
+  IF OLD.state IN ('FAILED_TERMINAL', 'CANCELLED') THEN
+    DELETE FROM {schema}.dead_jobs d
+    WHERE d.tenant_id = OLD.tenant_id AND d.state = OLD.state::text AND d.job_id = OLD.job_id;
+  END IF;
   IF NEW.state IN ('FAILED_TERMINAL', 'CANCELLED') THEN
     INSERT INTO {schema}.dead_jobs (job_id, tenant_id, state)
     VALUES (NEW.job_id, NEW.tenant_id, NEW.state::text) ON CONFLICT DO NOTHING;
@@ -41,8 +43,7 @@ $$;
 REVOKE ALL ON FUNCTION {schema}.jobs_dead FROM PUBLIC;
 
 CREATE TRIGGER jobs_dead AFTER UPDATE ON {schema}.jobs
-FOR EACH ROW WHEN (
-  (OLD.state IN ('FAILED_TERMINAL', 'CANCELLED')) <> (NEW.state IN ('FAILED_TERMINAL', 'CANCELLED')))
+FOR EACH ROW WHEN (NEW.state <> ALL ('{RUNNING, SUCCEEDED}'::{schema}.oracle_job_state[]))
 EXECUTE FUNCTION {schema}.jobs_dead();
 
 -- What one worker process did in ten seconds, for one tenant, or for all of them together (tenant_id '').

@@ -178,6 +178,9 @@ $$;
 CREATE FUNCTION {schema}.jobs_slot() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  IF (OLD.state = 'RUNNING') = (NEW.state = 'RUNNING') THEN
+    RETURN NULL;
+  END IF;
   IF NEW.state = 'RUNNING' THEN
     INSERT INTO {schema}.slots (tenant_id, concurrency_key, job_id)
     VALUES (NEW.tenant_id, coalesce(NEW.concurrency_key, ''), NEW.job_id) ON CONFLICT DO NOTHING;
@@ -192,8 +195,7 @@ END
 $$;
 
 CREATE TRIGGER jobs_slot AFTER UPDATE ON {schema}.jobs
-FOR EACH ROW WHEN (NEW.holds_slot IS TRUE AND (OLD.state = 'RUNNING') <> (NEW.state = 'RUNNING'))
-EXECUTE FUNCTION {schema}.jobs_slot();
+FOR EACH ROW WHEN (NEW.holds_slot) EXECUTE FUNCTION {schema}.jobs_slot();
 
 -- Puts waiting jobs that are due among the ready ones, wakes workers, and says how many there were.
 CREATE FUNCTION {schema}.make_ready(p_job_ids uuid[]) RETURNS integer

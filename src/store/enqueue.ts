@@ -146,10 +146,10 @@ async function enqueueOrJoin(
   for (let round = 0; round < 10; round++) {
     const open = jobs.filter((job) => !outcomes.has(job));
     if (open.length === 0) break;
-    const inserted = await insert(db, open, options, sql);
+    const refused = await insert(db, open, options, sql);
     for (const job of open) {
       // Without a key the id is the job's own, there from an earlier try at most.
-      if (inserted.has(job.jobId) || !mayJoin(job)) outcomes.set(job, made(job));
+      if (!refused.has(job.jobId) || !mayJoin(job)) outcomes.set(job, made(job));
     }
     await joinExisting(
       db,
@@ -166,6 +166,7 @@ function made({ jobId }: NewJob): Enqueued {
   return { jobId, created: true, joined: null };
 }
 
+/** Returns the ids of those that somebody's key or an unfinished twin kept out. */
 async function insert(
   db: Database,
   jobs: NewJob[],
@@ -185,7 +186,7 @@ async function insert(
     const values = rows.map(pick);
     return values.some((value) => value !== null && value !== undefined) ? values : null;
   };
-  const inserted = await db.query(
+  const refused = await db.query(
     sql,
     [
       plainArray(rows.map((job) => job.jobId)),
@@ -211,7 +212,7 @@ async function insert(
     ],
     client,
   );
-  return new Set(inserted.map((row) => row.job_id));
+  return new Set(refused.map((row) => row.job_id));
 }
 
 async function joinExisting(
