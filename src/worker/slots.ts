@@ -12,7 +12,7 @@ import type { AttemptServices } from "./context.js";
 import { execute, fail } from "./execute.js";
 import type { LeaseKeeper } from "./lease-keeper.js";
 import type { Reporter } from "./reporter.js";
-import type { Settler } from "./settler.js";
+import type { Ended, Settler } from "./settler.js";
 
 /** Told what a supervisor must know when this process dies: which jobs run, and which process groups handlers have. */
 export interface Journal {
@@ -184,7 +184,7 @@ export class Slots {
       attempt.onClock = this.announce;
       this.announce(attempt);
     }
-    for (const attempt of starting) void this.run(attempt);
+    for (const attempt of starting) this.run(attempt);
   }
 
   /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
@@ -198,15 +198,15 @@ export class Slots {
     this.keeper.started(slot, endsAt, delay);
   };
 
-  private async run(attempt: Attempt): Promise<void> {
+  private run(attempt: Attempt): void {
     const { lease } = attempt;
     const { workerId, emit, runners, services, limits } = this.options;
     const definition = this.registry.find(lease.type);
     emit({ event: "job.started", workerId, lease });
-    const outcome = definition
-      ? await execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
-      : await this.events.onUnknownType(lease);
-    this.finish(attempt, outcome);
+    const ended = definition
+      ? execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
+      : this.events.onUnknownType(lease);
+    void ended.then((outcome) => this.finish(attempt, outcome));
   }
 
   /** The handler has ended, or was given up on: the slot is free, the outcome goes to the settler. */
@@ -237,16 +237,17 @@ export class Slots {
   }
 
   private settle({ lease, claimId, slot }: Claimed, outcome: Outcome, seconds: number): void {
-    const { workerId, emit } = this.options;
-    this.settler.add(lease, claimId, outcome, (state, written) => {
-      this.keeper.drop(slot);
-      if (state)
-        emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
-      else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
-      if (lease.holdsSlot) this.events.onSlotFreed();
-      if (this.unsettled === 0) this.events.onSettled();
-    });
+    this.settler.add({ lease, claimId, slot, outcome, seconds, onWritten: this.onWritten });
   }
+
+  private readonly onWritten: Ended["onWritten"] = ({ lease, slot, outcome, seconds }, state) => {
+    const { workerId, emit } = this.options;
+    this.keeper.drop(slot);
+    if (state) emit({ event: "job.settled", workerId, lease, outcome, state: state as JobState, seconds });
+    else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
+    if (lease.holdsSlot) this.events.onSlotFreed();
+    if (this.unsettled === 0) this.events.onSettled();
+  };
 
   private handBackWaiting(): void {
     const unstarted = this.waiting;
