@@ -208,7 +208,7 @@ async function run(
       return reference;
     },
   };
-  const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
+  const attempt = new Attempt(lease, "", 0, Number.POSITIVE_INFINITY);
   const runner = runners.choose(definition, lease);
   const ended = execute(attempt, definition, runner, services, defaultJsonLimits);
   if (stop) {

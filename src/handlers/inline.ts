@@ -8,7 +8,8 @@ export async function runFunction({
   definition,
   context,
 }: Pick<Run, "definition" | "context">): Promise<unknown> {
-  context.input = await validate(definition.input, context.input, "INPUT_INVALID");
+  const input = validate(definition.input, context.input, "INPUT_INVALID");
+  context.input = input instanceof Promise ? await input : input;
   const returned = await definition.run(context as JobContext<never>);
   return validate(definition.output, returned, "OUTPUT_INVALID");
 }

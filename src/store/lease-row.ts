@@ -28,18 +28,43 @@ export interface LeaseRow {
   input_payload: JsonValue;
 }
 
-export function toLease(row: LeaseRow): Lease {
+const commonValues = {
+  attempt_no: 1,
+  interruptions: 0,
+  max_attempts: 3,
+  tenant_id: "default",
+  queue_name: "default",
+  priority: 0,
+};
+
+type Common = keyof typeof commonValues | "idempotency_key";
+
+/** With NULL for what most jobs have in common: a value costs more to send and to read than to leave out. */
+export type LeanLeaseRow = Omit<LeaseRow, "state" | Common> & { [Column in Common]: LeaseRow[Column] | null };
+
+/** What to select for it. */
+export const leanLeaseColumns = [
+  "job_id, attempt_id, job_type, ready_since, timeout_seconds, deadline, deadline_in_seconds, handler_version",
+  "last_error, replay_of, holds_slot, input_payload",
+  "nullif(idempotency_key, job_id::text) AS idempotency_key",
+  ...Object.entries(commonValues).map(
+    ([column, value]) =>
+      `nullif(${column}, ${typeof value === "string" ? `'${value}'` : value}) AS ${column}`,
+  ),
+].join(", ");
+
+export function toLease(row: LeanLeaseRow): Lease {
   return {
     jobId: row.job_id,
     attemptId: row.attempt_id,
-    attemptNo: row.attempt_no,
-    interruptions: row.interruptions,
-    maxAttempts: row.max_attempts,
-    tenantId: row.tenant_id,
-    queue: row.queue_name,
+    attemptNo: row.attempt_no ?? commonValues.attempt_no,
+    interruptions: row.interruptions ?? commonValues.interruptions,
+    maxAttempts: row.max_attempts ?? commonValues.max_attempts,
+    tenantId: row.tenant_id ?? commonValues.tenant_id,
+    queue: row.queue_name ?? commonValues.queue_name,
     type: row.job_type,
-    idempotencyKey: row.idempotency_key,
-    priority: row.priority,
+    idempotencyKey: row.idempotency_key ?? row.job_id,
+    priority: row.priority ?? commonValues.priority,
     readySince: row.ready_since,
     timeoutSeconds: row.timeout_seconds,
     deadline: row.deadline,

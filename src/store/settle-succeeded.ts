@@ -1,5 +1,5 @@
 import type { Lease, Outcome, Success } from "../core/job.js";
-import { plainArray } from "./arrays.js";
+import { jsonTextArray, plainArray, textArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** An attempt and how it ended. */
@@ -24,9 +24,9 @@ export async function settleSucceeded(
   const values = [
     plainArray(settlements.map(({ lease }) => lease.jobId)),
     plainArray(settlements.map(({ lease }) => lease.attemptId)),
-    settlements.map(({ outcome }) => outcome.resultText),
-    settlements.map(({ outcome }) => outcome.contentHash),
-    settlements.map(({ outcome }) => outcome.handlerVersion ?? null),
+    jsonTextArray(settlements.map(({ outcome }) => outcome.resultText)),
+    plainArray(settlements.map(({ outcome }) => outcome.contentHash)),
+    textArray(settlements.map(({ outcome }) => outcome.handlerVersion)),
     plainArray(settlements.map(({ outcome }) => outcome.recorded ?? false)),
     finishedClaims,
   ];

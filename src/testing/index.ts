@@ -136,7 +136,7 @@ export class TestOracle {
     const definition = this.registry.find(lease.type);
     const { MAX_PAYLOAD_BYTES, MAX_PAYLOAD_DEPTH } = this.oracle.settings;
     const limits = { maxBytes: MAX_PAYLOAD_BYTES, maxDepth: MAX_PAYLOAD_DEPTH };
-    const attempt = new Attempt(lease, "", Number.POSITIVE_INFINITY);
+    const attempt = new Attempt(lease, "", 0, Number.POSITIVE_INFINITY);
     const services = new LeaseServices(lease, {
       reporter: this.reporter,
       records: new Records(this.oracle.db, limits, this.artifacts),

@@ -1,4 +1,4 @@
-import { type Activity, foundFailures, noActivity } from "../core/activity.js";
+import { foundFailures, noActivity } from "../core/activity.js";
 import type { WorkerEvent } from "../core/events.js";
 import { addTo, countIn } from "../core/histogram.js";
 import type { Lease } from "../core/job.js";
@@ -34,9 +34,11 @@ export class ActivityRecorder {
     if (event.event === "job.started") this.started(event.lease);
     if (event.event !== "job.settled") return;
     const { outcome, lease, seconds } = event;
-    if (outcome.kind === "succeeded") this.count(lease.tenantId, (sum) => sum.succeeded++);
     if (outcome.kind === "retryable" || outcome.kind === "terminal") this.failed(lease, outcome.error.code);
-    this.count(lease.tenantId, (sum) => countIn(sum.run, seconds));
+    for (const { counts } of this.rowsOf(lease.tenantId)) {
+      if (outcome.kind === "succeeded") counts.succeeded++;
+      countIn(counts.run, seconds);
+    }
   }
 
   /** Writes the rest. */
@@ -50,23 +52,23 @@ export class ActivityRecorder {
     if (foundFailures.has(lease.lastError)) this.failed(lease, lease.lastError ?? "");
     else if (this.offset !== undefined) {
       const waited = Date.now() / 1000 + this.offset - lease.readySince;
-      this.count(lease.tenantId, (sum) => countIn(sum.wait, waited));
+      for (const { counts } of this.rowsOf(lease.tenantId)) countIn(counts.wait, waited);
     }
   }
 
   private failed({ tenantId }: Lease, code: string): void {
-    this.count(tenantId, (sum) => addTo(sum.failed, { [code]: 1 }));
+    for (const { counts } of this.rowsOf(tenantId)) addTo(counts.failed, { [code]: 1 });
   }
 
-  /** For the tenant, and for all together. */
-  private count(tenantId: string, how: (sum: Activity) => void): void {
+  /** Where to count now: for the tenant, and for all together. */
+  private rowsOf(tenantId: string): [ActivityRow, ActivityRow] {
     this.dirty = true;
     const now = Date.now() / 1000 + (this.offset ?? 0);
     const slot = Math.floor(now / SLOT_SECONDS) * SLOT_SECONDS;
     // Mostly the same tenant as a moment ago.
     if (this.latest?.[0].slot !== slot || this.latest[0].tenantId !== tenantId)
       this.latest = [this.row(slot, tenantId), this.row(slot, "")];
-    for (const { counts } of this.latest) how(counts);
+    return this.latest;
   }
 
   private row(slot: number, tenantId: string): ActivityRow {

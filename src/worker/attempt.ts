@@ -27,7 +27,7 @@ export class Attempt implements Clock {
   stopReason: StopReason | undefined;
   stoppedAt: number | undefined;
   /** Told when `endsAt` has changed. */
-  onClock: (() => void) | undefined;
+  onClock: ((attempt: Attempt) => void) | undefined;
   onStop: (() => void) | undefined;
   /** When the job's deadline ends it, by performance.now(). */
   private readonly deadlineAt: number;
@@ -39,6 +39,8 @@ export class Attempt implements Clock {
   constructor(
     readonly lease: Lease,
     readonly claimId: string,
+    /** Of its lease, with the keeper. */
+    readonly slot: number,
     timeoutMs: number,
   ) {
     this.timeoutAt = this.startedAt + timeoutMs;
@@ -74,7 +76,7 @@ export class Attempt implements Clock {
 
   private timeOutAt(timeoutAt: number): void {
     this.timeoutAt = timeoutAt;
-    this.onClock?.();
+    this.onClock?.(this);
   }
 
   get signal(): AbortSignal {

@@ -1,6 +1,6 @@
 import { OracleError } from "../core/errors.js";
 import { contentHash } from "../core/hash.js";
-import type { Lease, Outcome } from "../core/job.js";
+import type { Lease, Outcome, Success } from "../core/job.js";
 import { type JsonLimits, type JsonValue, toJsonText } from "../core/json.js";
 import { retryAfterOf, retryDelaySeconds, toStoredError } from "../core/retry.js";
 import { secretsIn } from "../core/secrets.js";
@@ -20,7 +20,7 @@ export async function execute(
   limits: JsonLimits,
 ): Promise<Outcome> {
   const { lease } = attempt;
-  const ledger = new Ledger(lease, definition, services.records, () => attempt.stopReason === "lease-lost");
+  const ledger = new Ledger(attempt, definition, services.records);
   try {
     const context = new AttemptContext(attempt, services, ledger);
     const output = await runner.run({ lease, definition, context, recorder: ledger, clock: attempt });
@@ -44,11 +44,16 @@ function succeed(
 ): Outcome {
   try {
     const resultText = toJsonText(output, limits, "output");
-    const hashed = { resultText, contentHash: contentHash(output as JsonValue), handlerVersion: version };
-    if (!used) return { kind: "succeeded", ...hashed };
+    const success: Success = {
+      kind: "succeeded",
+      resultText,
+      contentHash: contentHash(output as JsonValue),
+      handlerVersion: version,
+      recorded: used,
+    };
+    if (commits.length === 0) return success;
     const delaySeconds = retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
-    const together = commits.length > 0 ? { commits: { statements: commits, delaySeconds } } : {};
-    return { kind: "succeeded", ...hashed, recorded: true, ...together };
+    return { ...success, commits: { statements: commits, delaySeconds } };
   } catch (error) {
     const { message, field } = error as OracleError;
     throw new OracleError("OUTPUT_REJECTED", message, field === undefined ? {} : { field });

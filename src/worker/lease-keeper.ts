@@ -2,12 +2,13 @@ import { Worker as Thread } from "node:worker_threads";
 import type { Lease } from "../core/job.js";
 import type { DatabaseOptions } from "../store/database.js";
 import type { WorkerRecord } from "../store/workers.js";
+import { LeasePage, PAGE_SLOTS } from "./lease-page.js";
 import { LoopClock } from "./loop-clock.js";
 
 /** What the main thread tells the renewal thread. */
 export type KeeperCommand =
-  /** Job, attempt and slot in turn: one flat list is cheaper to hand over than a thousand objects. */
-  { take: (string | number)[] } | { drop: string[] } | { draining: true } | { stop: true };
+  /** Memory for more leases, which are written there without a word. */
+  { page: SharedArrayBuffer } | { draining: true } | { stop: true };
 
 /** What the renewal thread tells back. */
 export type KeeperReport =
@@ -32,10 +33,6 @@ export interface KeeperThreadData extends KeeperData {
   clock: SharedArrayBuffer;
 }
 
-const DROP_MS = 50;
-/** Attempts beyond this many are renewed like the others; only a blocked loop is then not noticed for them. */
-const SLOTS = 32_768;
-
 /**
  * Renews the leases of this process from a thread and a connection of its own, so that a handler that blocks
  * the event loop does not lose them; and ends such a handler's attempt at its timeout, which the loop cannot.
@@ -43,11 +40,9 @@ const SLOTS = 32_768;
 export class LeaseKeeper {
   private readonly thread: Thread;
   private readonly exited: Promise<void>;
-  private readonly clock = LoopClock.forSlots(SLOTS);
-  private readonly slots = new Map<string, number>();
+  private readonly clock = new LoopClock();
+  private readonly pages: LeasePage[] = [];
   private readonly freeSlots: number[] = [];
-  private nextSlot = 0;
-  private dropped: string[] = [];
   private stopping = false;
   readonly ready: Promise<void>;
 
@@ -75,38 +70,35 @@ export class LeaseKeeper {
     });
   }
 
-  take(leases: Lease[]): void {
-    this.tell({
-      take: leases.flatMap(({ jobId, attemptId }) => [jobId, attemptId, this.giveSlot(attemptId)]),
+  /** Holds the leases from now on; returns the slot of each, by which it is spoken of. */
+  take(leases: Lease[]): number[] {
+    const now = LoopClock.now();
+    return leases.map(({ jobId, attemptId }) => {
+      const slot = this.freeSlots.pop() ?? this.addPage();
+      this.pageOf(slot).take(slot % PAGE_SLOTS, jobId, attemptId, now);
+      return slot;
     });
   }
 
-  /** The attempt runs now, for so long at most; past that it is retried after the delay, or ends if there is none. */
-  started(attemptId: string, forMs: number, retryDelaySeconds: number | undefined): void {
-    const slot = this.slots.get(attemptId);
-    if (slot !== undefined && slot >= 0) this.clock.start(slot, LoopClock.now() + forMs, retryDelaySeconds);
+  /** The attempt runs now, until `endsAt` by performance.now(); then it is retried, or ends if there is no delay. */
+  started(slot: number, endsAt: number, retryDelaySeconds: number | undefined): void {
+    this.pageOf(slot).start(slot % PAGE_SLOTS, performance.timeOrigin + endsAt, retryDelaySeconds);
   }
 
   /** The handler has ended; its outcome may still wait to be written. */
-  ended(attemptId: string): void {
-    const slot = this.slots.get(attemptId);
-    if (slot !== undefined && slot >= 0) this.clock.clear(slot);
+  ended(slot: number): void {
+    this.pageOf(slot).end(slot % PAGE_SLOTS);
+  }
+
+  /** Its outcome is written, or the lease is lost. */
+  drop(slot: number): void {
+    this.pageOf(slot).drop(slot % PAGE_SLOTS);
+    this.freeSlots.push(slot);
   }
 
   /** Says that the event loop turns. */
   beat(): void {
     this.clock.beat();
-  }
-
-  /** Gathers what ends within a moment into one message; until it arrives a renewal finds nothing to renew. */
-  drop(attemptId: string): void {
-    if (this.dropped.push(attemptId) > 1) return;
-    setTimeout(() => {
-      this.tell({ drop: this.dropped });
-      // Only now: the thread hears of the drop before it hears of the slot's next attempt.
-      for (const each of this.dropped) this.takeSlotBack(each);
-      this.dropped = [];
-    }, DROP_MS);
   }
 
   announceDraining(): void {
@@ -119,16 +111,18 @@ export class LeaseKeeper {
     await this.exited;
   }
 
-  private giveSlot(attemptId: string): number {
-    const slot = this.freeSlots.pop() ?? (this.nextSlot < SLOTS ? this.nextSlot++ : -1);
-    this.slots.set(attemptId, slot);
-    return slot;
+  private pageOf(slot: number): LeasePage {
+    return this.pages[Math.floor(slot / PAGE_SLOTS)] as LeasePage;
   }
 
-  private takeSlotBack(attemptId: string): void {
-    const slot = this.slots.get(attemptId) ?? -1;
-    this.slots.delete(attemptId);
-    if (slot >= 0) this.freeSlots.push(slot);
+  /** Returns the first slot of a new page; the others are free. */
+  private addPage(): number {
+    const first = this.pages.length * PAGE_SLOTS;
+    const page = new LeasePage();
+    this.pages.push(page);
+    this.tell({ page: page.memory });
+    for (let slot = first + PAGE_SLOTS - 1; slot > first; slot--) this.freeSlots.push(slot);
+    return first;
   }
 
   private tell(command: KeeperCommand): void {

@@ -4,8 +4,10 @@ import { renew } from "../store/renew.js";
 import { settle } from "../store/settle.js";
 import { registerWorker, removeWorker } from "../store/workers.js";
 import { BlockedLoop, LOOK_MS, timedOutFromOutside } from "./blocked-loop.js";
+import { HeldLeases } from "./held-leases.js";
 import { askForReplacement } from "./journal.js";
 import type { KeeperCommand, KeeperReport, KeeperThreadData } from "./lease-keeper.js";
+import type { HeldLease } from "./lease-page.js";
 import { LoopClock } from "./loop-clock.js";
 
 // The renewal thread: see LeaseKeeper. It knows nothing of jobs but their ids.
@@ -16,10 +18,8 @@ if (!port) throw new Error("lease-thread runs as a worker thread only");
 
 // Its own reserved connection: a pool that is busy or exhausted elsewhere does not delay a renewal.
 const db = new Database({ ...database, maxConnections: 1, applicationName: "oracle-worker lease" });
-/** Attempt to its job, its slot in the shared clock, and when its lease was last known to hold. */
-const held = new Map<string, { jobId: string; slot: number; renewedAt: number }>();
-const clock = new LoopClock(memory);
-const loop = new BlockedLoop(clock);
+const held = new HeldLeases();
+const loop = new BlockedLoop(new LoopClock(memory));
 const leaseMs = worker.leaseSeconds * 1000;
 const RETRY_MS = Math.min(1000, leaseMs / 10);
 let draining = false;
@@ -50,31 +50,29 @@ function nextBeat(): void {
 }
 
 async function renewAll(): Promise<void> {
-  if (held.size === 0) return;
-  const leases = [...held].map(([attemptId, { jobId }]) => ({ jobId, attemptId }));
-  const startedAt = performance.now();
+  const leases = held.all();
+  if (leases.length === 0) return;
+  const startedAt = LoopClock.now();
   const kept = await renew(db, leases, worker.leaseSeconds);
-  const lost: string[] = [];
-  for (const { attemptId } of leases) {
-    const entry = held.get(attemptId);
-    if (!entry) continue;
-    if (kept.has(attemptId)) entry.renewedAt = startedAt;
-    else {
-      held.delete(attemptId);
-      lost.push(attemptId);
-    }
-  }
-  if (lost.length > 0) tell({ lost, why: "the database says it ran out or was taken over" });
+  for (const lease of leases) if (kept.has(lease.attemptId)) held.renewed(lease, startedAt);
+  giveUp(
+    leases.filter(({ attemptId }) => !kept.has(attemptId)),
+    "the database says it ran out or was taken over",
+  );
 }
 
 /** Without a reply from the database a lease ends by our own watch, at most a round trip after the database's. */
 function giveUpExpired(): void {
-  const now = performance.now();
-  const lost = [...held]
-    .filter(([, entry]) => now - entry.renewedAt >= leaseMs)
-    .map(([attemptId]) => attemptId);
-  for (const attemptId of lost) held.delete(attemptId);
-  if (lost.length > 0) tell({ lost, why: "it ran out while the database did not answer" });
+  const now = LoopClock.now();
+  giveUp(
+    held.all().filter(({ renewedAt }) => now - renewedAt >= leaseMs),
+    "it ran out while the database did not answer",
+  );
+}
+
+function giveUp(leases: HeldLease[], why: string): void {
+  const lost = leases.filter((lease) => held.giveUp(lease)).map(({ attemptId }) => attemptId);
+  if (lost.length > 0) tell({ lost, why });
 }
 
 /**
@@ -84,16 +82,16 @@ function giveUpExpired(): void {
 async function endOverdueWhileBlocked(): Promise<void> {
   if (!loop.look()) return;
   const now = LoopClock.now();
-  const overdue = [...held].flatMap(([attemptId, { jobId, slot }]) => {
-    const times = slot < 0 ? undefined : clock.read(slot);
-    if (!times || times.endsAt > now) return [];
-    return [
-      { lease: { jobId, attemptId, attemptNo: 0 }, outcome: timedOutFromOutside(times.retryDelaySeconds) },
-    ];
+  const leases = held.all().filter(({ endsAt }) => endsAt !== undefined && endsAt <= now);
+  if (leases.length === 0) return;
+  const overdue = leases.map(({ jobId, attemptId, retryDelaySeconds }) => {
+    return {
+      lease: { jobId, attemptId, attemptNo: 0 },
+      outcome: timedOutFromOutside(retryDelaySeconds),
+    };
   });
-  if (overdue.length === 0) return;
   const won = await settle(db, overdue);
-  for (const { lease } of overdue) held.delete(lease.attemptId);
+  for (const lease of leases) held.giveUp(lease);
   const blocked = overdue.map(({ lease }) => lease).filter(({ attemptId }) => won.has(attemptId));
   if (blocked.length === 0) return;
   tell({ blocked });
@@ -113,15 +111,8 @@ const lookTimer = setInterval(() => {
 }, LOOK_MS);
 
 port.on("message", (command: KeeperCommand) => {
-  if ("take" in command) {
-    const now = performance.now();
-    for (let at = 0; at < command.take.length; at += 3) {
-      const [jobId, attemptId, slot] = command.take.slice(at, at + 3) as [string, string, number];
-      held.set(attemptId, { jobId, slot, renewedAt: now });
-    }
-  } else if ("drop" in command) {
-    for (const attemptId of command.drop) held.delete(attemptId);
-  } else if ("draining" in command) {
+  if ("page" in command) held.addPage(command.page);
+  else if ("draining" in command) {
     draining = true;
     registerWorker(db, worker, draining).catch(() => {});
   } else void stop();

@@ -1,8 +1,8 @@
 import { LeaseLost, OracleError } from "../core/errors.js";
-import type { Lease } from "../core/job.js";
 import type { JobDefinition } from "../handlers/define.js";
 import { follow, leftOpen } from "../handlers/open-calls.js";
 import type { Recorder } from "../handlers/recorder.js";
+import type { Attempt } from "./attempt.js";
 import { EffectLedger } from "./effect-ledger.js";
 import { AttemptRecords, type Records } from "./records.js";
 import { StepLedger } from "./step-ledger.js";
@@ -19,11 +19,11 @@ export class Ledger implements Recorder {
   private effectLedger: EffectLedger | undefined;
 
   constructor(
-    private readonly lease: Lease,
+    private readonly attempt: Attempt,
     private readonly definition: JobDefinition,
     private readonly shared: Records,
-    private readonly isLost: () => boolean,
   ) {
+    const { lease } = attempt;
     this.used = lease.attemptNo > 1 || lease.replayOf !== null;
   }
 
@@ -56,7 +56,7 @@ export class Ledger implements Recorder {
   /** The same for an artifact, which may be left to itself: the attempt's end waits for it, and its hash counts. */
   keep<T>(call: () => Promise<T>): Promise<T> {
     this.used = true;
-    const late = () => Promise.reject(new LeaseLost(this.lease.jobId, "its attempt has ended"));
+    const late = () => Promise.reject(new LeaseLost(this.attempt.lease.jobId, "its attempt has ended"));
     this.artifacts ??= new Set();
     return follow(this.artifacts, this.closed ? late() : call());
   }
@@ -84,7 +84,7 @@ export class Ledger implements Recorder {
 
   private open(): AttemptRecords {
     this.used = true;
-    this.records ??= new AttemptRecords(this.lease, this.shared, this.isLost);
+    this.records ??= new AttemptRecords(this.attempt, this.shared);
     return this.records;
   }
 }

@@ -4,6 +4,7 @@ import type { JsonLimits } from "../core/json.js";
 import type { Database } from "../store/database.js";
 import { begin, type Ending, end, type Intent, type Leave } from "../store/effects.js";
 import { remember, type StepEntry } from "../store/steps.js";
+import type { Attempt } from "./attempt.js";
 import { GroupWriter } from "./group-writer.js";
 import type { ArtifactKeeper } from "./keep-artifact.js";
 
@@ -32,10 +33,13 @@ export class AttemptRecords {
   private place = 0;
 
   constructor(
-    readonly lease: Lease,
+    private readonly attempt: Attempt,
     readonly shared: Records,
-    private readonly isLost: () => boolean,
   ) {}
+
+  get lease(): Lease {
+    return this.attempt.lease;
+  }
 
   /** Numbers the handler's calls in the order in which it makes them. */
   nextPlace(): number {
@@ -43,5 +47,7 @@ export class AttemptRecords {
   }
 
   readonly lost = (): OracleError | undefined =>
-    this.isLost() ? new LeaseLost(this.lease.jobId, "it ran out or was taken over") : undefined;
+    this.attempt.stopReason === "lease-lost"
+      ? new LeaseLost(this.lease.jobId, "it ran out or was taken over")
+      : undefined;
 }

@@ -1,11 +1,16 @@
-import type { Lease, Outcome } from "../core/job.js";
+import type { Lease } from "../core/job.js";
 import type { Database } from "../store/database.js";
 import { isTransient } from "../store/database-errors.js";
 import { hasCommits, type Settlement, settle } from "../store/settle.js";
 
-interface Entry extends Settlement {
+/** An attempt's end, to be written. */
+export interface Ended extends Settlement {
+  lease: Lease;
   claimId: string;
-  done(state: string | undefined, outcome: Outcome): void;
+  slot: number;
+  seconds: number;
+  /** Told the job's new state, or undefined when the lease was lost; `outcome` is then what was written. */
+  onWritten(ended: Ended, state: string | undefined): void;
 }
 
 const BATCH = 1000;
@@ -20,9 +25,9 @@ const RETRY_MS = 500;
  * is too late, not we.
  */
 export class Settler {
-  private queue: Entry[] = [];
+  private queue: Ended[] = [];
   private writing = 0;
-  private readonly own: Entry[] = [];
+  private readonly own: Ended[] = [];
   private writingOwn = 0;
   private unwritten = 0;
   private readonly openPerClaim = new Map<string, number>();
@@ -43,9 +48,7 @@ export class Settler {
     this.openPerClaim.set(claimId, leases);
   }
 
-  /** Calls `done` with the job's new state and what was written, or with undefined when the lease was lost. */
-  add(lease: Lease, claimId: string, outcome: Outcome, done: Entry["done"]): void {
-    const entry = { lease, claimId, outcome, done };
+  add(entry: Ended): void {
     this.unwritten++;
     if (hasCommits(entry)) {
       this.own.push(entry);
@@ -71,7 +74,7 @@ export class Settler {
     this.writingOwn--;
   }
 
-  private async write(batch: Entry[]): Promise<void> {
+  private async write(batch: Ended[]): Promise<void> {
     // They ride on the statement for successes; a batch without one leaves them to the next.
     const claims = batch.some(({ outcome }) => outcome.kind === "succeeded")
       ? this.finishedClaims.splice(0)
@@ -100,9 +103,9 @@ export class Settler {
     }
   }
 
-  private end(entry: Entry, state: string | undefined): void {
+  private end(entry: Ended, state: string | undefined): void {
     this.unwritten--;
-    entry.done(state, entry.outcome);
+    entry.onWritten(entry, state);
   }
 
   private countDown(claimId: string): void {

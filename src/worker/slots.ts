@@ -12,7 +12,7 @@ import type { AttemptServices } from "./context.js";
 import { execute, fail } from "./execute.js";
 import type { LeaseKeeper } from "./lease-keeper.js";
 import type { Reporter } from "./reporter.js";
-import type { Settler } from "./settler.js";
+import type { Ended, Settler } from "./settler.js";
 
 /** Told what a supervisor must know when this process dies: which jobs run, and which process groups handlers have. */
 export interface Journal {
@@ -44,6 +44,13 @@ interface SlotEvents {
   onUnknownType(lease: Lease): Promise<Outcome>;
 }
 
+/** A lease, the claim it came with, and its slot with the keeper. */
+interface Claimed {
+  lease: Lease;
+  claimId: string;
+  slot: number;
+}
+
 /** Short jobs are claimed ahead, up to this much work, so that slots never wait for the database. */
 const PREFETCH_MS = 50;
 const PREFETCH_MOST = 2000;
@@ -56,7 +63,7 @@ const DEFAULT_TIMEOUT_SECONDS = 3600;
 /** The jobs of one worker: those that run, and those claimed a moment ahead. */
 export class Slots {
   private readonly running = new Map<string, Attempt>();
-  private waiting: { lease: Lease; claimId: string }[] = [];
+  private waiting: Claimed[] = [];
   /** Attempts that have ended and whose last words are being written. */
   private reporting = 0;
   private averageMs = 1000;
@@ -107,9 +114,11 @@ export class Slots {
   admit({ claimId, leases }: Claim): void {
     if (leases.length === 0) return;
     this.settler.track(claimId, leases.length);
-    this.keeper.take(leases);
+    leases.sort(inOrder);
+    const slots = this.keeper.take(leases);
     this.options.emit({ event: "jobs.claimed", workerId: this.options.workerId, leases });
-    for (const lease of leases.sort(inOrder)) this.waiting.push({ lease, claimId });
+    for (const [index, lease] of leases.entries())
+      this.waiting.push({ lease, claimId, slot: slots[index] as number });
     if (this.closed) this.handBackWaiting();
     else this.startWaiting();
   }
@@ -124,7 +133,8 @@ export class Slots {
 
   stop(attemptId: string, reason: StopReason): Lease | undefined {
     // One that has not started holds nothing that could be stopped; it just must not start any more.
-    this.waiting = this.waiting.filter(({ lease }) => lease.attemptId !== attemptId);
+    const unstarted = this.waiting.findIndex(({ lease }) => lease.attemptId === attemptId);
+    for (const { slot } of unstarted < 0 ? [] : this.waiting.splice(unstarted, 1)) this.keeper.drop(slot);
     const attempt = this.running.get(attemptId);
     attempt?.stop(reason);
     return attempt?.lease;
@@ -136,7 +146,7 @@ export class Slots {
     if (!attempt) return;
     attempt.stop("timeout");
     this.running.delete(attemptId);
-    this.keeper.drop(attemptId);
+    this.keeper.drop(attempt.slot);
     this.options.journal?.ended(attempt.lease.jobId);
   }
 
@@ -165,36 +175,38 @@ export class Slots {
     for (let free = this.options.concurrency - this.running.size; free > 0; free--) {
       const next = this.waiting.shift();
       if (!next) break;
-      starting.push(new Attempt(next.lease, next.claimId, this.timeoutOf(next.lease) * 1000));
+      starting.push(new Attempt(next.lease, next.claimId, next.slot, this.timeoutOf(next.lease) * 1000));
     }
     if (starting.length === 0) return;
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
     for (const attempt of starting) {
       this.running.set(attempt.lease.attemptId, attempt);
+      attempt.onClock = this.announce;
       this.announce(attempt);
     }
-    for (const attempt of starting) void this.run(attempt);
+    for (const attempt of starting) this.run(attempt);
   }
 
   /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
-  private announce({ lease, endsAt, endsByDeadline }: Attempt): void {
+  private readonly announce = ({ lease, slot, endsAt, endsByDeadline }: Attempt): void => {
+    // The slot of one that was given up on may be another's already.
+    if (!this.running.has(lease.attemptId)) return;
     const backoff = this.registry.find(lease.type)?.backoff ?? defaultBackoff;
     const delay = endsByDeadline
       ? undefined
       : retryDelaySeconds(backoff, lease.attemptNo - lease.interruptions);
-    this.keeper.started(lease.attemptId, endsAt - performance.now(), delay);
-  }
+    this.keeper.started(slot, endsAt, delay);
+  };
 
-  private async run(attempt: Attempt): Promise<void> {
+  private run(attempt: Attempt): void {
     const { lease } = attempt;
     const { workerId, emit, runners, services, limits } = this.options;
     const definition = this.registry.find(lease.type);
-    attempt.onClock = () => this.announce(attempt);
     emit({ event: "job.started", workerId, lease });
-    const outcome = definition
-      ? await execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
-      : await this.events.onUnknownType(lease);
-    this.finish(attempt, outcome);
+    const ended = definition
+      ? execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
+      : this.events.onUnknownType(lease);
+    void ended.then((outcome) => this.finish(attempt, outcome));
   }
 
   /** The handler has ended, or was given up on: the slot is free, the outcome goes to the settler. */
@@ -202,7 +214,7 @@ export class Slots {
     const { lease } = attempt;
     // An attempt that was given up on is finished already; what its handler brings later is nobody's.
     if (!this.running.delete(lease.attemptId)) return;
-    this.keeper.ended(lease.attemptId);
+    this.keeper.ended(attempt.slot);
     const ms = performance.now() - attempt.startedAt;
     this.averageMs += (ms - this.averageMs) * 0.05;
     this.options.journal?.ended(lease.jobId);
@@ -224,21 +236,18 @@ export class Slots {
     } else this.settle(attempt, outcome, seconds);
   }
 
-  private settle(
-    { lease, claimId }: { lease: Lease; claimId: string },
-    outcome: Outcome,
-    seconds: number,
-  ): void {
-    const { workerId, emit } = this.options;
-    this.settler.add(lease, claimId, outcome, (state, written) => {
-      this.keeper.drop(lease.attemptId);
-      if (state)
-        emit({ event: "job.settled", workerId, lease, outcome: written, state: state as JobState, seconds });
-      else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
-      if (lease.holdsSlot) this.events.onSlotFreed();
-      if (this.unsettled === 0) this.events.onSettled();
-    });
+  private settle({ lease, claimId, slot }: Claimed, outcome: Outcome, seconds: number): void {
+    this.settler.add({ lease, claimId, slot, outcome, seconds, onWritten: this.onWritten });
   }
+
+  private readonly onWritten: Ended["onWritten"] = ({ lease, slot, outcome, seconds }, state) => {
+    const { workerId, emit } = this.options;
+    this.keeper.drop(slot);
+    if (state) emit({ event: "job.settled", workerId, lease, outcome, state: state as JobState, seconds });
+    else emit({ event: "lease.lost", workerId, lease, why: "its outcome came too late" });
+    if (lease.holdsSlot) this.events.onSlotFreed();
+    if (this.unsettled === 0) this.events.onSettled();
+  };
 
   private handBackWaiting(): void {
     const unstarted = this.waiting;
