@@ -1,5 +1,5 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
-import { plainArray } from "./arrays.js";
+import { plainArray, textArray, uuidArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
@@ -186,16 +186,22 @@ async function insert(
     const values = rows.map(pick);
     return values.some((value) => value !== null && value !== undefined) ? values : null;
   };
+  // The caller's client may be another driver's, which knows lists but not our form of them.
+  const texts = (pick: (job: NewJob) => string | null | undefined) => {
+    const values = column(pick);
+    return values && !client ? textArray(values) : values;
+  };
+  const ids = rows.map((job) => job.jobId);
   const refused = await db.query(
     sql,
     [
-      plainArray(rows.map((job) => job.jobId)),
-      column((job) => job.tenantId),
-      column((job) => job.queue),
-      column((job) => job.type),
-      column((job) => job.key),
-      plainArray(rows.map((job) => job.specHash)),
-      column((job) => (job.dedupe === "active" ? job.specHash : null)),
+      client ? ids : uuidArray(ids),
+      texts((job) => job.tenantId),
+      texts((job) => job.queue),
+      texts((job) => job.type),
+      texts((job) => job.key),
+      texts((job) => job.specHash),
+      texts((job) => (job.dedupe === "active" ? job.specHash : null)),
       plainArray(rows.map((job) => job.priority)),
       plainArray(rows.map((job) => job.maxAttempts)),
       column((job) => job.timeoutSeconds),
@@ -203,11 +209,11 @@ async function insert(
       column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
       column((job) => (job.deadline instanceof Date ? job.deadline : null)),
       column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
-      column((job) => job.handlerVersion),
+      texts((job) => job.handlerVersion),
       column((job) => job.replayOf),
-      column((job) => job.concurrencyKey),
+      texts((job) => job.concurrencyKey),
       column((job) => job.concurrencyLimit),
-      column((job) => job.inputText),
+      texts((job) => job.inputText),
       announcing,
     ],
     client,

@@ -1,5 +1,5 @@
 import type { Lease, Outcome, Success } from "../core/job.js";
-import { jsonTextArray, plainArray, textArray } from "./arrays.js";
+import { plainArray, textArray, uuidArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** An attempt and how it ended. */
@@ -22,10 +22,10 @@ export async function settleSucceeded(
   client?: SqlClient,
 ): Promise<string[]> {
   const values = [
-    plainArray(settlements.map(({ lease }) => lease.jobId)),
-    plainArray(settlements.map(({ lease }) => lease.attemptId)),
-    jsonTextArray(settlements.map(({ outcome }) => outcome.resultText)),
-    plainArray(settlements.map(({ outcome }) => outcome.contentHash)),
+    uuidArray(settlements.map(({ lease }) => lease.jobId)),
+    uuidArray(settlements.map(({ lease }) => lease.attemptId)),
+    textArray(settlements.map(({ outcome }) => outcome.resultText)),
+    textArray(settlements.map(({ outcome }) => outcome.contentHash)),
     textArray(settlements.map(({ outcome }) => outcome.handlerVersion)),
     plainArray(settlements.map(({ outcome }) => outcome.recorded ?? false)),
     finishedClaims,
