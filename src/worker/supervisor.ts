@@ -185,9 +185,10 @@ export class Supervisor {
 
   private async pause(child: Child): Promise<void> {
     if (performance.now() - child.startedAt > HEALTHY_AFTER_MS) this.crashesInARow = 0;
-    const waitMs = Math.min(RESPAWN_SLOWEST_MS, RESPAWN_FIRST_MS * 2 ** Math.max(0, this.crashesInARow - 3));
-    this.crashesInARow++;
-    await sleep(waitMs);
+    // A first crash is no reason to wait; those that follow soon may have a cause that stays.
+    const crashes = this.crashesInARow++;
+    if (crashes === 0) return;
+    await sleep(Math.min(RESPAWN_SLOWEST_MS, RESPAWN_FIRST_MS * 2 ** Math.max(0, crashes - 3)));
   }
 }
 
