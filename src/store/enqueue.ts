@@ -1,5 +1,5 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
-import { plainArray } from "./arrays.js";
+import { jsonTextArray, plainArray, textArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
@@ -48,6 +48,13 @@ const insertJobs = statement<{ job_id: string }>(
   "enqueue",
   `SELECT job_id FROM {schema}.enqueue_jobs(
      $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) AS job_id`,
+);
+
+// The same where nobody can join: all of them are new.
+const insertNew = statement<unknown>(
+  "enqueue-new",
+  `SELECT count(*) FROM {schema}.enqueue_jobs(
+     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
 );
 
 // The same for strangers who share a statement: where one of them has to wait for somebody's transaction, it gives up
@@ -103,7 +110,7 @@ export async function enqueue(
 ): Promise<Enqueued[]> {
   const { client } = options;
   if (!jobs.some(mayJoin)) {
-    await insert(db, jobs, options);
+    await db.query(insertNew, toValues(jobs, options), client);
     return jobs.map(made);
   }
   const all = async (own: SqlClient | undefined) =>
@@ -169,49 +176,51 @@ function made({ jobId }: NewJob): Enqueued {
 async function insert(
   db: Database,
   jobs: NewJob[],
-  { client, announcing = false }: SubmitOptions,
+  options: SubmitOptions,
   sql = insertJobs,
 ): Promise<Set<string>> {
   // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle. Strangers
   // keep the order in which they came, and do not wait long.
   const rows =
-    sql === insertJobs && jobs.some(mayJoin)
+    sql === insertJobs
       ? [...jobs].sort(
           (a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId),
         )
       : jobs;
-  // A column in which nobody gives a value is not sent.
-  const column = <T>(pick: (job: NewJob) => T | null | undefined) => {
-    const values = rows.map(pick);
-    return values.some((value) => value !== null && value !== undefined) ? values : null;
-  };
-  const inserted = await db.query(
-    sql,
-    [
-      plainArray(rows.map((job) => job.jobId)),
-      column((job) => job.tenantId),
-      column((job) => job.queue),
-      column((job) => job.type),
-      column((job) => job.key),
-      plainArray(rows.map((job) => job.specHash)),
-      column((job) => (job.dedupe === "active" ? job.specHash : null)),
-      plainArray(rows.map((job) => job.priority)),
-      plainArray(rows.map((job) => job.maxAttempts)),
-      column((job) => job.timeoutSeconds),
-      column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
-      column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
-      column((job) => (job.deadline instanceof Date ? job.deadline : null)),
-      column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
-      column((job) => job.handlerVersion),
-      column((job) => job.replayOf),
-      column((job) => job.concurrencyKey),
-      column((job) => job.concurrencyLimit),
-      column((job) => job.inputText),
-      announcing,
-    ],
-    client,
-  );
+  const inserted = await db.query(sql, toValues(rows, options), options.client);
   return new Set(inserted.map((row) => row.job_id));
+}
+
+/** One array per column. A column in which nobody gives a value is not sent. */
+function toValues(jobs: NewJob[], { announcing = false }: SubmitOptions): unknown[] {
+  const column = <T>(pick: (job: NewJob) => T | null | undefined) =>
+    jobs.some((job) => pick(job) != null) ? jobs.map(pick) : null;
+  const texts = (pick: (job: NewJob) => string | null | undefined) => {
+    const given = column(pick);
+    return given && textArray(given);
+  };
+  return [
+    plainArray(jobs.map((job) => job.jobId)),
+    texts((job) => job.tenantId),
+    texts((job) => job.queue),
+    texts((job) => job.type),
+    texts((job) => job.key),
+    plainArray(jobs.map((job) => job.specHash)),
+    texts((job) => (job.dedupe === "active" ? job.specHash : null)),
+    plainArray(jobs.map((job) => job.priority)),
+    plainArray(jobs.map((job) => job.maxAttempts)),
+    column((job) => job.timeoutSeconds),
+    column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
+    column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
+    column((job) => (job.deadline instanceof Date ? job.deadline : null)),
+    column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
+    texts((job) => job.handlerVersion),
+    texts((job) => job.replayOf),
+    texts((job) => job.concurrencyKey),
+    column((job) => job.concurrencyLimit),
+    jsonTextArray(jobs.map((job) => job.inputText)),
+    announcing,
+  ];
 }
 
 async function joinExisting(
