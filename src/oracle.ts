@@ -121,17 +121,18 @@ export class Oracle {
     const jobs: NewJob[] = [];
     for (const [index, input] of inputs.entries()) {
       const key = keys?.[index];
-      jobs.push(await this.prepare(job, input, key === undefined ? rest : { ...rest, key }));
+      const row = this.prepare(job, input, key === undefined ? rest : { ...rest, key });
+      jobs.push(row instanceof Promise ? await row : row);
     }
     return (await this.submitter.many(jobs, client)).map((one) => new JobHandle(this, one));
   }
 
   /** Checks a submission; a definition's input schema is applied here already, so that a mistake shows at once. */
-  async prepare(job: JobDefinition | string, input: unknown, options: EnqueueOptions): Promise<NewJob> {
+  prepare(job: JobDefinition | string, input: unknown, options: EnqueueOptions): NewJob | Promise<NewJob> {
     const limits = { maxBytes: this.settings.MAX_PAYLOAD_BYTES, maxDepth: this.settings.MAX_PAYLOAD_DEPTH };
     const row = toNewJob(typeOf(job), input, options, limits);
-    if (typeof job !== "string") await validate(job.input, input, "INPUT_INVALID");
-    return row;
+    const checked = typeof job === "string" ? undefined : validate(job.input, input, "INPUT_INVALID");
+    return checked instanceof Promise ? checked.then(() => row) : row;
   }
 
   /** A job that exists already. */

@@ -55,12 +55,15 @@ const common: OptionNames<Omit<EnqueueOptions, "key">> = {
   replayOf: false,
 };
 
+const single: OptionNames<SingleOptions> = { key: true, ...common, client: true };
+const many: OptionNames<ManyOptions> = { keys: true, ...common, client: true };
+
 export function checkSingle(options: SingleOptions): void {
-  checkOptionNames("enqueue", options, { key: true, ...common, client: true });
+  checkOptionNames("enqueue", options, single);
 }
 
 export function checkMany(inputs: unknown[], options: ManyOptions): void {
-  checkOptionNames("enqueueMany", options, { keys: true, ...common, client: true });
+  checkOptionNames("enqueueMany", options, many);
   const { keys } = options;
   if (!Array.isArray(inputs)) throw wrong("inputs", inputs, "a list");
   if (keys !== undefined && !Array.isArray(keys)) throw wrong("keys", keys, "a list");
@@ -101,6 +104,7 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
   if (dedupe !== undefined && dedupe !== "active" && dedupe !== "result") {
     throw wrong("dedupe", dedupe, "active or result");
   }
+  const { concurrencyKey, concurrencyLimit } = checkConcurrency(options);
   return {
     jobId: newId(),
     tenantId: checkName("tenant", options.tenant ?? "default"),
@@ -108,11 +112,7 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
     type: checkName("type", type),
     key: options.key === undefined ? undefined : checkName("key", options.key),
     inputText,
-    specHash: specHash({
-      jobType: type,
-      input: input as JsonValue,
-      ...(options.version === undefined ? {} : { handlerVersion: options.version }),
-    }),
+    specHash: specHash({ jobType: type, input: input as JsonValue, handlerVersion: options.version }),
     dedupe,
     priority: checkInteger("priority", options.priority ?? 0),
     maxAttempts: checkInteger("maxAttempts", options.maxAttempts ?? 3),
@@ -123,7 +123,8 @@ export function toNewJob(type: string, input: unknown, options: EnqueueOptions, 
     runAfter: checkMoment("runAfter", options.runAfter),
     deadline: checkMoment("deadline", options.deadline),
     handlerVersion: options.version === undefined ? undefined : checkName("version", options.version),
-    ...checkConcurrency(options),
+    concurrencyKey,
+    concurrencyLimit,
     replayOf: options.replayOf,
   };
 }

@@ -119,6 +119,32 @@ describe("many at once", () => {
     expect(third?.input_payload).toEqual({ n: 2 });
   });
 
+  it("keeps every character of texts, keys and names", async () => {
+    const texts = [
+      "",
+      "NULL",
+      'a "quoted" word',
+      "back\\slash\\",
+      "{a,b}",
+      "line\nfeed\ttab",
+      "\u2028 \u007f",
+      "Zürich 😀",
+      "\u0001",
+    ];
+    const keys = texts.map((text) => `key ${text}`);
+    const options = { keys, queue: 'q"\\,{}\n', version: "v\\1" };
+    const handles = await db.oracle.enqueueMany('type "\\"', texts, options);
+    const jobs = await Promise.all(handles.map(({ id }) => db.oracle.get(id)));
+    expect(jobs.map((job) => job?.input)).toEqual(texts);
+    expect(jobs.map((job) => job?.idempotencyKey)).toEqual(keys);
+    expect(jobs[0]).toMatchObject({
+      type: 'type "\\"',
+      queue: options.queue,
+      handlerVersion: options.version,
+    });
+    expect(new Set(jobs.map((job) => job?.queue)).size).toBe(1);
+  });
+
   it("stores nothing of a batch with one conflicting key", async () => {
     await db.oracle.enqueue(echo, { n: 1 }, { key: "batch-2" });
     const inputs = Array.from({ length: 5 }, (_, n) => ({ n: n + 100 }));

@@ -66,10 +66,8 @@ export interface JobSpec {
 
 /** What makes two submissions the same work; SQL computes the same in spec_hash. */
 export function specHash({ jobType, input, handlerVersion }: JobSpec): string {
-  return contentHash({
-    v: 1,
-    job_type: jobType,
-    input: input ?? null,
-    handler_version: handlerVersion ?? null,
-  });
+  const version = canonical(handlerVersion ?? null);
+  return sha256Hex(
+    `{"handler_version":${version},"input":${canonicalJson(input)},"job_type":${quoted(jobType)},"v":1}`,
+  );
 }

@@ -1,5 +1,5 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
-import { plainArray, textArray, uuidArray } from "./arrays.js";
+import { binary, plainArray, written } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
@@ -103,7 +103,7 @@ export async function enqueue(
 ): Promise<Enqueued[]> {
   const { client } = options;
   if (!jobs.some(mayJoin)) {
-    await insert(db, jobs, options);
+    await db.query(insertJobs, toValues(jobs, options), client);
     return jobs.map(made);
   }
   const all = async (own: SqlClient | undefined) =>
@@ -170,55 +170,53 @@ function made({ jobId }: NewJob): Enqueued {
 async function insert(
   db: Database,
   jobs: NewJob[],
-  { client, announcing = false }: SubmitOptions,
+  options: SubmitOptions,
   sql = insertJobs,
 ): Promise<Set<string>> {
   // One order for everybody: two bulk inserts of the same keys then wait for each other, never in a circle. Strangers
   // keep the order in which they came, and do not wait long.
   const rows =
-    sql === insertJobs && jobs.some(mayJoin)
+    sql === insertJobs
       ? [...jobs].sort(
           (a, b) => compare(a.tenantId, b.tenantId) || compare(a.key ?? a.jobId, b.key ?? b.jobId),
         )
       : jobs;
-  // A column in which nobody gives a value is not sent.
-  const column = <T>(pick: (job: NewJob) => T | null | undefined) => {
-    const values = rows.map(pick);
-    return values.some((value) => value !== null && value !== undefined) ? values : null;
-  };
-  // The caller's client may be another driver's, which knows lists but not our form of them.
-  const texts = (pick: (job: NewJob) => string | null | undefined) => {
-    const values = column(pick);
-    return values && !client ? textArray(values) : values;
-  };
-  const ids = rows.map((job) => job.jobId);
-  const refused = await db.query(
-    sql,
-    [
-      client ? ids : uuidArray(ids),
-      texts((job) => job.tenantId),
-      texts((job) => job.queue),
-      texts((job) => job.type),
-      texts((job) => job.key),
-      texts((job) => job.specHash),
-      texts((job) => (job.dedupe === "active" ? job.specHash : null)),
-      plainArray(rows.map((job) => job.priority)),
-      plainArray(rows.map((job) => job.maxAttempts)),
-      column((job) => job.timeoutSeconds),
-      column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
-      column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
-      column((job) => (job.deadline instanceof Date ? job.deadline : null)),
-      column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
-      texts((job) => job.handlerVersion),
-      column((job) => job.replayOf),
-      texts((job) => job.concurrencyKey),
-      column((job) => job.concurrencyLimit),
-      texts((job) => job.inputText),
-      announcing,
-    ],
-    client,
-  );
+  const refused = await db.query(sql, toValues(rows, options), options.client);
   return new Set(refused.map((row) => row.job_id));
+}
+
+/** One array per column. A column in which nobody gives a value is not sent. */
+function toValues(jobs: NewJob[], { client, announcing = false }: SubmitOptions): unknown[] {
+  // The caller's client may be another driver's.
+  const form = client ? written : binary;
+  const column = <T>(pick: (job: NewJob) => T | null | undefined) =>
+    jobs.some((job) => pick(job) != null) ? jobs.map(pick) : null;
+  const texts = (pick: (job: NewJob) => string | null | undefined) => {
+    const given = column(pick);
+    return given && form.texts(given);
+  };
+  return [
+    form.ids(jobs.map((job) => job.jobId)),
+    texts((job) => job.tenantId),
+    texts((job) => job.queue),
+    texts((job) => job.type),
+    texts((job) => job.key),
+    texts((job) => job.specHash),
+    texts((job) => (job.dedupe === "active" ? job.specHash : null)),
+    plainArray(jobs.map((job) => job.priority)),
+    plainArray(jobs.map((job) => job.maxAttempts)),
+    column((job) => job.timeoutSeconds),
+    column((job) => (job.runAfter instanceof Date ? job.runAfter : null)),
+    column((job) => (typeof job.runAfter === "number" ? job.runAfter : null)),
+    column((job) => (job.deadline instanceof Date ? job.deadline : null)),
+    column((job) => (typeof job.deadline === "number" ? job.deadline : null)),
+    texts((job) => job.handlerVersion),
+    column((job) => job.replayOf),
+    texts((job) => job.concurrencyKey),
+    column((job) => job.concurrencyLimit),
+    texts((job) => job.inputText),
+    announcing,
+  ];
 }
 
 async function joinExisting(

@@ -1,4 +1,4 @@
-import { uuidArray } from "./arrays.js";
+import { binary } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 // Only a lease that has not run out can be extended, by the database's clock at this very moment: now() would
@@ -19,6 +19,6 @@ export async function renew(
   client?: SqlClient,
 ): Promise<Set<string>> {
   const ids = [leases.map((lease) => lease.jobId), leases.map((lease) => lease.attemptId)];
-  const rows = await db.query(renewLeases, [...ids.map(uuidArray), leaseSeconds], client);
+  const rows = await db.query(renewLeases, [...ids.map(binary.ids), leaseSeconds], client);
   return new Set(rows.map((row) => row.attempt_id));
 }

@@ -1,5 +1,5 @@
 import type { Lease, Outcome, Success } from "../core/job.js";
-import { plainArray, textArray, uuidArray } from "./arrays.js";
+import { binary, plainArray } from "./arrays.js";
 import { type Database, type SqlClient, statement } from "./database.js";
 
 /** An attempt and how it ended. */
@@ -22,11 +22,11 @@ export async function settleSucceeded(
   client?: SqlClient,
 ): Promise<string[]> {
   const values = [
-    uuidArray(settlements.map(({ lease }) => lease.jobId)),
-    uuidArray(settlements.map(({ lease }) => lease.attemptId)),
-    textArray(settlements.map(({ outcome }) => outcome.resultText)),
-    textArray(settlements.map(({ outcome }) => outcome.contentHash)),
-    textArray(settlements.map(({ outcome }) => outcome.handlerVersion)),
+    binary.ids(settlements.map(({ lease }) => lease.jobId)),
+    binary.ids(settlements.map(({ lease }) => lease.attemptId)),
+    binary.texts(settlements.map(({ outcome }) => outcome.resultText)),
+    binary.texts(settlements.map(({ outcome }) => outcome.contentHash)),
+    binary.texts(settlements.map(({ outcome }) => outcome.handlerVersion)),
     plainArray(settlements.map(({ outcome }) => outcome.recorded ?? false)),
     finishedClaims,
   ];
