@@ -1,4 +1,4 @@
-import type { JobContext } from "./define.js";
+import type { JobContext, JobDefinition } from "./define.js";
 import type { Run, Runner } from "./runner.js";
 import { asOwner } from "./stray.js";
 import { validate } from "./validate.js";
@@ -16,13 +16,20 @@ export function runFunction(run: FunctionRun): unknown {
 
 function runWith({ definition, context }: FunctionRun, input: unknown): unknown {
   context.input = input;
-  const check = (output: unknown) => validate(definition.output, output, "OUTPUT_INVALID");
   const returned = definition.run(context as JobContext<never>);
-  return isThenable(returned) ? Promise.resolve(returned).then(check) : check(returned);
+  return isThenable(returned) ? later(definition, returned) : checkOutput(definition, returned);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { then?: unknown } | null | undefined)?.then === "function";
+}
+
+async function later(definition: JobDefinition, returned: PromiseLike<unknown>): Promise<unknown> {
+  return checkOutput(definition, await returned);
+}
+
+function checkOutput({ output }: JobDefinition, returned: unknown): unknown {
+  return validate(output, returned, "OUTPUT_INVALID");
 }
 
 /** Runs handlers in this process. Only their own code can end them. */

@@ -1,6 +1,6 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
 import { jsonTextArray, plainArray, textArray } from "./arrays.js";
-import { type Database, type SqlClient, statement } from "./database.js";
+import { type Database, type SqlClient, type Statement, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
 export interface NewJob {
@@ -50,7 +50,7 @@ const insertJobs = statement<{ job_id: string }>(
      $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) AS job_id`,
 );
 
-// The same where nobody can join: all of them are new.
+// The same for jobs that can join nobody: all of them are new, and need not be named.
 const insertNew = statement<unknown>(
   "enqueue-new",
   `SELECT count(*) FROM {schema}.enqueue_jobs(
@@ -109,10 +109,7 @@ export async function enqueue(
   options: SubmitOptions = {},
 ): Promise<Enqueued[]> {
   const { client } = options;
-  if (!jobs.some(mayJoin)) {
-    await db.query(insertNew, toValues(jobs, options), client);
-    return jobs.map(made);
-  }
+  if (!jobs.some(mayJoin)) return insertAll(db, jobs, options, insertNew);
   const all = async (own: SqlClient | undefined) =>
     (await enqueueOrJoin(db, jobs, { ...options, client: own })).map(orThrow);
   // One job that joins stores nothing, so only several need a transaction to stay all or nothing.
@@ -128,7 +125,21 @@ export async function enqueueEach(
   jobs: NewJob[],
   options: Pick<SubmitOptions, "announcing"> = {},
 ): Promise<Outcome[]> {
-  return enqueueOrJoin(db, jobs, options, jobs.length > 1 ? insertStrangers : insertJobs);
+  const alone = jobs.length === 1;
+  return jobs.some(mayJoin)
+    ? enqueueOrJoin(db, jobs, options, alone ? insertJobs : insertStrangers)
+    : insertAll(db, jobs, options, alone ? insertNew : insertStrangers);
+}
+
+/** Where nobody can join, all of them are new. */
+async function insertAll(
+  db: Database,
+  jobs: NewJob[],
+  options: SubmitOptions,
+  sql: Statement<unknown>,
+): Promise<Enqueued[]> {
+  await db.query(sql, toValues(jobs, options), options.client);
+  return jobs.map(made);
 }
 
 function orThrow(outcome: Outcome): Enqueued {
