@@ -24,11 +24,11 @@ export interface Run {
 }
 
 /**
- * A place where handlers run. `run` resolves with the output, checked against the type's schema, or rejects with
- * what the handler threw. When the context's signal aborts, a runner ends the handler by force if it must: it
+ * A place where handlers run. `run` gives the output, checked against the type's schema, or throws what the handler
+ * threw; at once or as a promise. When the context's signal aborts, a runner ends the handler by force if it must: it
  * settles its promise only when nothing of the attempt is left running.
  */
 export interface Runner {
-  run(run: Run): Promise<unknown>;
+  run(run: Run): unknown;
   close(): Promise<void>;
 }

@@ -33,11 +33,11 @@ export function surviveStrays(tell: { late(thrown: unknown): void; unowned(throw
 }
 
 /** Runs an inline handler; as the owner of its strays where they are survived. */
-export function asOwner<T>(work: () => Promise<T>): Promise<T> {
-  return owners === undefined ? work() : own(owners, work);
+export function asOwner<T>(work: (given: T) => unknown, given: T): unknown {
+  return owners === undefined ? work(given) : own(owners, () => work(given));
 }
 
-function own<T>(storage: AsyncLocalStorage<Owner>, work: () => Promise<T>): Promise<T> {
+function own(storage: AsyncLocalStorage<Owner>, work: () => unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const end =
       <V>(settle: (value: V) => void) =>
@@ -46,6 +46,6 @@ function own<T>(storage: AsyncLocalStorage<Owner>, work: () => Promise<T>): Prom
         settle(value);
       };
     const owner: Owner = { fail: end(reject), over: false };
-    storage.run(owner, work).then(end(resolve), end(reject));
+    storage.run(owner, async () => work()).then(end(resolve), end(reject));
   });
 }

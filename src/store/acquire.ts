@@ -2,11 +2,14 @@ import { JobLockConflict, JobPreconditionError } from "../core/errors.js";
 import { newId } from "../core/ids.js";
 import type { Lease, LockedJob } from "../core/job.js";
 import type { Claim, HandlerVersions } from "./claim.js";
-import { type Database, type SqlClient, statement } from "./database.js";
-import { type LeaseRow, toLease } from "./lease-row.js";
+import { arrayStatement, type Database, type SqlClient, statement } from "./database.js";
+import { type LeaseRow, leaseColumns, toLease } from "./lease-row.js";
 
 // 005_lease_functions.sql: compare-and-swap by ids, under the rule of eligibility that every claim follows.
-const acquireJobs = statement<LeaseRow>("acquire", `SELECT * FROM {schema}.acquire_jobs($1, $2, $3, $4, $5)`);
+const acquireJobs = arrayStatement<LeaseRow>(
+  "acquire",
+  `SELECT ${leaseColumns} FROM {schema}.acquire_jobs($1, $2, $3, $4, $5)`,
+);
 
 // Says in words why a job cannot start now; null when it could.
 const whyNot = statement<{ job_id: string; why: string | null }>(

@@ -1,7 +1,7 @@
 import { newId } from "../core/ids.js";
 import type { Lease } from "../core/job.js";
-import { type Database, statement } from "./database.js";
-import { type LeanLeaseRow, leanLeaseColumns, toLease } from "./lease-row.js";
+import { arrayStatement, type Database } from "./database.js";
+import { type LeaseRow, leaseColumns, notRunning, toLease } from "./lease-row.js";
 
 /** One tenant's ready jobs in one queue, and where their head was when last seen. */
 export interface Slice {
@@ -29,9 +29,9 @@ export interface ClaimRequest {
 }
 
 // 005_lease_functions.sql: takes ready rows from their heads, starts their jobs and opens their attempts.
-const claimJobs = statement<LeanLeaseRow>(
+const claimJobs = arrayStatement<LeaseRow>(
   "claim",
-  `SELECT ${leanLeaseColumns} FROM {schema}.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+  `SELECT ${leaseColumns} FROM {schema}.claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 );
 
 /** A batch of leases and the id of its sweeper's hint, which the last settle of the batch removes. */
@@ -57,7 +57,6 @@ export async function claim(db: Database, request: ClaimRequest): Promise<Claim>
     claimId,
     request.versions,
   ]);
-  // A row without an attempt says that jobs were parked.
-  const leases = rows.filter((row) => row.attempt_id !== null).map(toLease);
+  const leases = rows.filter((row) => !notRunning(row)).map(toLease);
   return { claimId, leases, parked: rows.length > leases.length };
 }

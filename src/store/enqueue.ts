@@ -1,6 +1,6 @@
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
 import { binary, plainArray, written } from "./arrays.js";
-import { type Database, type SqlClient, statement } from "./database.js";
+import { type Database, type SqlClient, type Statement, statement } from "./database.js";
 
 /** One job as the submitter decides it; defaults are the table's. */
 export interface NewJob {
@@ -102,10 +102,7 @@ export async function enqueue(
   options: SubmitOptions = {},
 ): Promise<Enqueued[]> {
   const { client } = options;
-  if (!jobs.some(mayJoin)) {
-    await db.query(insertJobs, toValues(jobs, options), client);
-    return jobs.map(made);
-  }
+  if (!jobs.some(mayJoin)) return insertAll(db, jobs, options, insertJobs);
   const all = async (own: SqlClient | undefined) =>
     (await enqueueOrJoin(db, jobs, { ...options, client: own })).map(orThrow);
   // One job that joins stores nothing, so only several need a transaction to stay all or nothing.
@@ -121,7 +118,19 @@ export async function enqueueEach(
   jobs: NewJob[],
   options: Pick<SubmitOptions, "announcing"> = {},
 ): Promise<Outcome[]> {
-  return enqueueOrJoin(db, jobs, options, jobs.length > 1 ? insertStrangers : insertJobs);
+  const sql = jobs.length === 1 ? insertJobs : insertStrangers;
+  return jobs.some(mayJoin) ? enqueueOrJoin(db, jobs, options, sql) : insertAll(db, jobs, options, sql);
+}
+
+/** Where nobody can join, all of them are new. */
+async function insertAll(
+  db: Database,
+  jobs: NewJob[],
+  options: SubmitOptions,
+  sql: Statement<unknown>,
+): Promise<Enqueued[]> {
+  await db.query(sql, toValues(jobs, options), options.client);
+  return jobs.map(made);
 }
 
 function orThrow(outcome: Outcome): Enqueued {

@@ -3,76 +3,64 @@ import type { Lease } from "../core/job.js";
 import type { JsonValue } from "../core/json.js";
 import type { JobState } from "../core/states.js";
 
-/** The type `lease` of 005_lease_functions.sql: what claim, acquire and reclaim return of a job. */
-export interface LeaseRow {
-  job_id: string;
-  attempt_id: string;
-  attempt_no: number;
-  interruptions: number;
-  max_attempts: number;
-  tenant_id: string;
-  queue_name: string;
-  job_type: string;
-  idempotency_key: string;
-  priority: number;
-  ready_since: number;
-  timeout_seconds: number | null;
-  deadline: Date | null;
-  deadline_in_seconds: number | null;
-  handler_version: string | null;
+/**
+ * What to select of the type `lease` of 005_lease_functions.sql, which claim, acquire and reclaim return of a job.
+ * NULL stands for what most jobs have in common: a value costs more to send and to read than to leave out.
+ */
+export const leaseColumns = `job_id, attempt_id, nullif(state, 'RUNNING'), job_type, ready_since, input_payload,
+  nullif(idempotency_key, job_id::text), nullif(tenant_id, 'default'), nullif(queue_name, 'default'),
+  nullif(attempt_no, 1), nullif(interruptions, 0), nullif(max_attempts, 3), nullif(priority, 0),
+  timeout_seconds, deadline, deadline_in_seconds, handler_version, last_error, replay_of, holds_slot`;
+
+export type LeaseRow = [
+  jobId: string,
+  attemptId: string,
   /** PARKED: no lease, see claim_jobs. */
-  state: JobState | "PARKED";
-  last_error: ErrorCode | null;
-  replay_of: string | null;
-  holds_slot: boolean | null;
-  input_payload: JsonValue;
+  notRunning: JobState | "PARKED" | null,
+  type: string,
+  readySince: number,
+  input: JsonValue,
+  key: string | null,
+  tenantId: string | null,
+  queue: string | null,
+  attemptNo: number | null,
+  interruptions: number | null,
+  maxAttempts: number | null,
+  priority: number | null,
+  timeoutSeconds: number | null,
+  deadline: Date | null,
+  deadlineInSeconds: number | null,
+  handlerVersion: string | null,
+  lastError: ErrorCode | null,
+  replayOf: string | null,
+  holdsSlot: boolean | null,
+];
+
+/** The job's state, unless this is a lease. */
+export function notRunning(row: LeaseRow): JobState | "PARKED" | null {
+  return row[2];
 }
 
-const commonValues = {
-  attempt_no: 1,
-  interruptions: 0,
-  max_attempts: 3,
-  tenant_id: "default",
-  queue_name: "default",
-  priority: 0,
-};
-
-type Common = keyof typeof commonValues | "idempotency_key";
-
-/** With NULL for what most jobs have in common: a value costs more to send and to read than to leave out. */
-export type LeanLeaseRow = Omit<LeaseRow, "state" | Common> & { [Column in Common]: LeaseRow[Column] | null };
-
-/** What to select for it. */
-export const leanLeaseColumns = [
-  "job_id, attempt_id, job_type, ready_since, timeout_seconds, deadline, deadline_in_seconds, handler_version",
-  "last_error, replay_of, holds_slot, input_payload",
-  "nullif(idempotency_key, job_id::text) AS idempotency_key",
-  ...Object.entries(commonValues).map(
-    ([column, value]) =>
-      `nullif(${column}, ${typeof value === "string" ? `'${value}'` : value}) AS ${column}`,
-  ),
-].join(", ");
-
-export function toLease(row: LeanLeaseRow): Lease {
+export function toLease(row: LeaseRow): Lease {
   return {
-    jobId: row.job_id,
-    attemptId: row.attempt_id,
-    attemptNo: row.attempt_no ?? commonValues.attempt_no,
-    interruptions: row.interruptions ?? commonValues.interruptions,
-    maxAttempts: row.max_attempts ?? commonValues.max_attempts,
-    tenantId: row.tenant_id ?? commonValues.tenant_id,
-    queue: row.queue_name ?? commonValues.queue_name,
-    type: row.job_type,
-    idempotencyKey: row.idempotency_key ?? row.job_id,
-    priority: row.priority ?? commonValues.priority,
-    readySince: row.ready_since,
-    timeoutSeconds: row.timeout_seconds,
-    deadline: row.deadline,
-    deadlineInSeconds: row.deadline_in_seconds,
-    handlerVersion: row.handler_version,
-    lastError: row.last_error,
-    replayOf: row.replay_of,
-    holdsSlot: row.holds_slot === true,
-    input: row.input_payload,
+    jobId: row[0],
+    attemptId: row[1],
+    attemptNo: row[9] ?? 1,
+    interruptions: row[10] ?? 0,
+    maxAttempts: row[11] ?? 3,
+    tenantId: row[7] ?? "default",
+    queue: row[8] ?? "default",
+    type: row[3],
+    idempotencyKey: row[6] ?? row[0],
+    priority: row[12] ?? 0,
+    readySince: row[4],
+    timeoutSeconds: row[13],
+    deadline: row[14],
+    deadlineInSeconds: row[15],
+    handlerVersion: row[16],
+    lastError: row[17],
+    replayOf: row[18],
+    holdsSlot: row[19] === true,
+    input: row[5],
   };
 }

@@ -1,12 +1,12 @@
 import { newId } from "../core/ids.js";
 import type { Claim, HandlerVersions } from "./claim.js";
-import { type Database, statement } from "./database.js";
-import { type LeaseRow, toLease } from "./lease-row.js";
+import { arrayStatement, type Database } from "./database.js";
+import { type LeaseRow, leaseColumns, notRunning, toLease } from "./lease-row.js";
 
 // 005_lease_functions.sql: closes attempts whose leases ran out, and ends or restarts their jobs.
-const reclaimJobs = statement<LeaseRow>(
+const reclaimJobs = arrayStatement<LeaseRow>(
   "reclaim",
-  `SELECT * FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5, $6, $7)`,
+  `SELECT ${leaseColumns} FROM {schema}.reclaim_jobs($1, $2, $3, $4, $5, $6, $7)`,
 );
 
 export interface Reclaimed extends Claim {
@@ -39,9 +39,11 @@ export async function reclaim(
   ]);
   return {
     claimId,
-    leases: rows.filter((row) => row.state === "RUNNING").map(toLease),
-    ended: rows
-      .filter((row) => row.state !== "RUNNING")
-      .map((row) => ({ jobId: row.job_id, tenantId: row.tenant_id, type: row.job_type, state: row.state })),
+    leases: rows.filter((row) => !notRunning(row)).map(toLease),
+    ended: rows.flatMap((row) => {
+      const { jobId, tenantId, type } = toLease(row);
+      const state = notRunning(row);
+      return state ? [{ jobId, tenantId, type, state }] : [];
+    }),
   };
 }

@@ -77,9 +77,7 @@ export async function settle(
   }
   const refused = succeeded.filter(({ lease }) => !won.has(lease.attemptId));
   const others = [
-    ...settlements.flatMap(({ lease, outcome }) =>
-      outcome.kind === "succeeded" ? [] : [toOtherOutcome(lease, outcome)],
-    ),
+    ...settlements.filter(isOther).map(({ lease, outcome }) => toOtherOutcome(lease, outcome)),
     ...refused.map(({ lease }) => toOtherOutcome(lease, leftOpen)),
   ];
   if (others.length > 0) {
@@ -99,6 +97,10 @@ export async function settle(
 
 function isSuccess(settlement: Settlement): settlement is Settlement & { outcome: Success } {
   return settlement.outcome.kind === "succeeded";
+}
+
+function isOther(settlement: Settlement): settlement is Settlement & { outcome: Exclude<Outcome, Success> } {
+  return !isSuccess(settlement);
 }
 
 /** Whether it waits for statements of its handler's own. */

@@ -117,8 +117,9 @@ export class Slots {
     leases.sort(inOrder);
     const slots = this.keeper.take(leases);
     this.options.emit({ event: "jobs.claimed", workerId: this.options.workerId, leases });
-    for (const [index, lease] of leases.entries())
+    leases.forEach((lease, index) => {
       this.waiting.push({ lease, claimId, slot: slots[index] as number });
+    });
     if (this.closed) this.handBackWaiting();
     else this.startWaiting();
   }

@@ -80,7 +80,7 @@ export function attempt(
     onStop: undefined,
   };
   signal.addEventListener("abort", () => clock.onStop?.());
-  return { result: runner.run({ lease, definition, context, recorder, clock }), heard };
+  return { result: Promise.resolve(runner.run({ lease, definition, context, recorder, clock })), heard };
 }
 
 /** Whether a process runs; the dead that nobody has buried do not. */
