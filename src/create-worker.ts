@@ -70,7 +70,7 @@ export async function createWorker(oracle: Oracle, options: CreateWorkerOptions)
   const concurrency = options.concurrency ?? settings.CONCURRENCY;
   const leaseSeconds = options.leaseSeconds ?? settings.LEASE_SECONDS;
   const limits = { maxBytes: settings.MAX_PAYLOAD_BYTES, maxDepth: settings.MAX_PAYLOAD_DEPTH };
-  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 6 });
+  const database = oracle.db.with({ role: "worker", pinPlans: true, maxConnections: 7 });
   const activity = new ActivityRecorder(database, workerId);
   const emit: WorkerEventListener = (event) => {
     activity.hear(event);

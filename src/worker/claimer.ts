@@ -2,7 +2,7 @@ import type { Lease } from "../core/job.js";
 import { type Claim, claim, type HandlerVersions, type Slice } from "../store/claim.js";
 import type { Database } from "../store/database.js";
 import { discover } from "../store/discover.js";
-import { divide, type Quota, type Share } from "./share.js";
+import { divide, type Share } from "./share.js";
 
 /** How many tenants of a queue one look-round visits; the next one goes on where it ended. */
 const TENANTS_PER_LOOK = 64;
@@ -10,9 +10,12 @@ const TENANTS_PER_LOOK = 64;
 const LOOKS_AT_ONCE = 16;
 /** Looks round at least this often while jobs flow. */
 const LOOK_EVERY_MS = 100;
-/** A look rests for as many times as long as the last one took: under an old snapshot they are slow. */
+/** How many times as long as it takes a look rests, so that looks take a sixth of the time at most. */
 const REST = 5;
+/** After news that a claim did not find: it may be of a tenant who is not in the set, and who must not wait. */
+const SHORT_REST = 1;
 const NIL_ID = "00000000-0000-0000-0000-000000000000";
+const NOTHING: Claim = { claimId: "", leases: [] };
 
 export interface ClaimerOptions {
   workerId: string;
@@ -23,11 +26,26 @@ export interface ClaimerOptions {
   versions: HandlerVersions;
 }
 
+/** How much of a share's slice a claim asked for; a look may replace the slice meanwhile. */
+interface Asked {
+  share: Share;
+  slice: Slice;
+  quota: number;
+}
+
+/** What is to be looked at before it is certain that nothing is ready. */
+interface Unseen {
+  rounds: number;
+  looks: number;
+  /** How many times as long as a look takes it may rest before. */
+  rest: number;
+}
+
 /**
  * Decides from which tenants' slices to claim: by weight, from a set of tenants that it looks up now and then. A
  * queue with more tenants than one look shows is visited set by set, each until everybody in it had its share.
  * What it remembers are hints: a slice's head lets claims start behind entries that are dead but not yet
- * removable, and a look-round corrects it.
+ * removable, and a look-round corrects it. Claims and looks may be made at the same time, but one of each.
  */
 export class Claimer {
   private shares: Share[] = [];
@@ -38,15 +56,11 @@ export class Claimer {
   /** The set is one of several, and is left when everybody is served this far. */
   private visitTo: number | undefined;
   private lookedAt = Number.NEGATIVE_INFINITY;
-  private lookCost = 0;
-  /** The last claim found less than it asked for. */
-  private short = true;
-  /** Something may have become ready since then. */
+  /** Something may have become ready since the last claim began. */
   private heard = false;
-  /** A claim did not find what was heard of; a look will. */
-  private unseen = false;
-  /** No look before this moment, by performance.now(). */
-  private restsUntil = 0;
+  private unseen: Unseen = { rounds: 1, looks: LOOKS_AT_ONCE, rest: REST };
+  /** Those that had jobs since the last look began, which may not have seen them. */
+  private readonly fresh = new Set<Share>();
 
   constructor(
     private readonly db: Database,
@@ -58,77 +72,71 @@ export class Claimer {
     this.heard = true;
   }
 
-  /** How long the look rests that the last `take` would have made; 0: it was made, and what is ready was found. */
-  get restMs(): number {
-    return Math.max(0, this.restsUntil - performance.now());
+  /** Whether a claim is worth its statement. */
+  get promising(): boolean {
+    return (this.heard && this.shares.length > 0) || this.owed() > 0;
   }
 
+  /**
+   * How long to rest before the next look, as many times as the last one took; undefined: no look is needed, all that
+   * is ready is known. A set of several is not left before everybody in it had its share.
+   */
+  get restBeforeLook(): number | undefined {
+    const { rounds, looks, rest } = this.unseen;
+    if (rounds === 0 || looks === 0) return undefined;
+    if (this.visitTo === undefined && this.more.size === 0) return rest;
+    return this.owed() > 0 ? undefined : 0;
+  }
+
+  /** Looks where that is due or nothing is known to be ready, then claims: for whoever has nothing better to do. */
   async take(want: number): Promise<Claim> {
-    const news = this.heard || this.unseen;
-    if (this.worthOneClaim()) {
+    if (!this.promising) this.missed(REST);
+    for (;;) {
+      if (this.restBeforeLook !== undefined) await this.look(want);
       const taken = await this.claim(want);
-      if (taken.leases.length > 0) return taken;
+      if (taken.leases.length > 0 || this.restBeforeLook === undefined) return taken;
     }
-    // News that comes during a look waits for it: where nobody is known to have jobs left, slow looks are rare.
-    const needed = this.more.size > 0 || this.shares.some(({ spent }) => !spent);
-    // News may be of a tenant who is not in the set, and who must not wait: half of the time is not too much.
-    this.restsUntil = needed ? 0 : this.lookedAt + (news ? 1 : REST) * this.lookCost;
-    this.unseen = news;
-    if (this.restMs > 0) return { claimId: "", leases: [] };
-    // What the remembered heads do not show may still be there: a new tenant, a higher priority, a late commit.
-    let roundsToGo = this.more.size > 0 ? 2 : 1;
-    for (let looks = 0; looks < LOOKS_AT_ONCE && roundsToGo > 0; looks++) {
-      if (await this.look(want)) {
-        const taken = await this.claim(want);
-        if (taken.leases.length > 0) return taken;
-      }
-      if (this.more.size === 0) roundsToGo--;
-    }
-    return { claimId: "", leases: [] };
   }
 
-  /** Whether to claim from the set as it is, before looking round. */
-  private worthOneClaim(): boolean {
-    if (this.shares.length === 0) return false;
-    if (this.short) {
-      if (!this.heard) return false;
+  /** Claims from those who are known to have jobs. */
+  async claim(want: number): Promise<Claim> {
+    const { workerId, leaseSeconds, versions } = this.options;
+    const { heard } = this;
+    if (heard) {
+      this.heard = false;
       // Most likely it is for one of those who had nothing left.
       for (const share of this.shares) share.spent = false;
-      this.heard = false;
-      return this.owed() > 0;
     }
-    if (this.visitTo !== undefined) return this.owed() > 0;
-    const patience = this.heard ? this.lookCost : Math.max(LOOK_EVERY_MS, REST * this.lookCost);
-    return performance.now() - this.lookedAt < patience;
+    const open = this.shares.filter(({ spent }) => !spent);
+    const quotas = divide(open, Math.min(want, this.owed())).map(({ share, jobs }) => {
+      return { share, slice: share.slice, quota: jobs };
+    });
+    const taken =
+      quotas.length > 0 ? await claim(this.db, { workerId, leaseSeconds, versions, quotas }) : NOTHING;
+    this.note(quotas, taken);
+    if (heard) this.missed(taken.leases.length > 0 ? REST : SHORT_REST);
+    // Each such claim moved jobs out of the way, or left one less to ask, so this ends.
+    return taken.leases.length === 0 && this.promising ? this.claim(want) : taken;
   }
 
-  private async claim(want: number): Promise<Claim> {
-    const { workerId, leaseSeconds, versions } = this.options;
-    const quotas = divide(
-      this.shares.filter(({ spent }) => !spent),
-      Math.min(want, this.owed()),
-    );
-    const taken = await claim(this.db, {
-      workerId,
-      leaseSeconds,
-      versions,
-      quotas: quotas.map(({ share, jobs }) => ({ slice: share.slice, quota: jobs })),
-    });
-    this.note(quotas, taken);
-    // Each such claim moved jobs out of the way, so this ends.
-    return taken.parked && taken.leases.length === 0 ? this.claim(want) : taken;
+  /** Something may be ready that no claim from the set would find: a new tenant, a higher priority, a late commit. */
+  private missed(rest: number): void {
+    this.unseen = {
+      rounds: this.more.size > 0 ? 2 : 1,
+      looks: LOOKS_AT_ONCE,
+      rest: Math.min(rest, this.unseen.rest),
+    };
   }
 
   /** How many jobs the set may have before the next one's turn. */
   private owed(): number {
-    const { visitTo } = this;
-    if (visitTo === undefined) return Number.POSITIVE_INFINITY;
+    const { visitTo = Number.POSITIVE_INFINITY } = this;
     return this.shares.reduce((sum, { slice, served, spent }) => {
       return spent ? sum : sum + Math.max(0, Math.ceil((visitTo - served) * slice.weight));
     }, 0);
   }
 
-  private note(quotas: Quota[], { leases, parked }: Claim): void {
+  private note(asked: Asked[], { leases, parked }: Claim): void {
     const claimed = new Map<string, Lease[]>();
     for (const lease of leases) {
       const name = nameOf(lease);
@@ -136,57 +144,62 @@ export class Claimer {
       if (others) others.push(lease);
       else claimed.set(name, [lease]);
     }
-    this.short = false;
-    for (const { share, jobs } of quotas) {
-      const got = claimed.get(nameOf(share.slice)) ?? [];
-      share.served += got.length / share.slice.weight;
-      share.spent = got.length < jobs && !parked;
-      this.short ||= got.length < jobs;
-      passHead(share.slice, got);
+    for (const { share, slice, quota } of asked) {
+      const got = claimed.get(nameOf(slice)) ?? [];
+      share.served += got.length / slice.weight;
+      passHead(slice, got);
+      if (got.length > 0) this.fresh.add(share);
+      // What a look has shown since then is not known to be claimed.
+      if (share.slice === slice) share.spent = got.length < quota && !parked;
     }
     const waiting = this.shares.filter(({ spent }) => !spent).map(({ served }) => served);
     if (waiting.length > 0) this.level = Math.max(this.level, Math.min(...waiting));
+    const full = leases.length === asked.reduce((sum, { quota }) => sum + quota, 0);
+    const late = performance.now() - this.lookedAt > LOOK_EVERY_MS;
+    if (leases.length > 0 && (!full || late || this.visitTo !== undefined)) this.missed(REST);
   }
 
-  /** Looks up the next set of tenants to claim from; false when there is nobody in it. */
-  private async look(want: number): Promise<boolean> {
-    const startedAt = performance.now();
+  /** Looks up the next set of tenants to claim from. */
+  async look(want: number): Promise<void> {
     const { queues, versions, tenant } = this.options;
-    const after = this.more;
-    this.heard = false;
-    this.unseen = false;
+    const { more: after, unseen } = this;
+    unseen.rest = REST;
+    this.fresh.clear();
     const found = await discover(this.db, { queues, versions, tenant, after, limit: TENANTS_PER_LOOK });
     this.lookedAt = performance.now();
-    // One look that took long, because the machine was busy, says little.
-    this.lookCost = Math.min(this.lookedAt - startedAt, Math.max(1, 2 * this.lookCost));
+    unseen.looks--;
+    if (found.more.size === 0) unseen.rounds--;
     this.more = found.more;
+    this.visitTo = undefined;
     if (found.slices.length === 0) {
       // Where the heads were is worth remembering: the next job most likely comes behind one of them.
-      for (const share of this.shares) share.spent = true;
-      this.visitTo = undefined;
-      return false;
-    }
-    const weights = found.slices.reduce((sum, { weight }) => sum + weight, 0);
-    if (after.size + found.more.size > 0) {
-      this.shares = found.slices.map((slice) => ({ slice, served: 0, spent: false }));
-      this.level = 0;
-      this.visitTo = Math.max(1, Math.floor(want / weights));
-    } else {
-      this.adopt(found.slices);
-      this.visitTo = undefined;
-    }
-    return true;
+      for (const share of this.shares) share.spent ||= !this.fresh.has(share);
+    } else if (after.size + found.more.size > 0) this.visit(found.slices, want);
+    else this.adopt(found.slices);
+  }
+
+  private visit(slices: Slice[], want: number): void {
+    const weights = slices.reduce((sum, { weight }) => sum + weight, 0);
+    this.shares = slices.map((slice) => ({ slice, served: 0, spent: false }));
+    this.level = 0;
+    this.visitTo = Math.max(1, Math.floor(want / weights));
   }
 
   /** Who was away comes first, but has saved nothing up. */
   private adopt(slices: Slice[]): void {
     const known = new Map(this.shares.map((share) => [nameOf(share.slice), share]));
-    const shares = slices.map((slice) => {
-      const { served, spent } = known.get(nameOf(slice)) ?? { served: 0, spent: true };
-      return { away: spent, share: { slice, served: Math.max(served, this.level), spent: false } };
-    });
-    shares.sort((a, b) => Number(b.away) - Number(a.away));
-    this.shares = shares.map(({ share }) => share);
+    const returned: Share[] = [];
+    const stayed: Share[] = [];
+    for (const slice of slices) {
+      const share = known.get(nameOf(slice)) ?? { slice, served: 0, spent: true };
+      known.delete(nameOf(slice));
+      (share.spent ? returned : stayed).push(share);
+      share.slice = slice;
+      share.served = Math.max(share.served, this.level);
+      share.spent = false;
+    }
+    const unseen = [...known.values()].filter((share) => this.fresh.has(share));
+    this.shares = [...returned, ...stayed, ...unseen];
   }
 }
 

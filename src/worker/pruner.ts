@@ -34,7 +34,7 @@ export class Pruner {
     private readonly db: Database,
     private readonly policy: RetentionPolicy,
     private readonly options: { workerId: string; emit: WorkerEventListener },
-    private readonly guard: (work: () => Promise<void>) => Promise<void>,
+    private readonly guard: (work: () => Promise<void>) => Promise<unknown>,
   ) {}
 
   start(): void {

@@ -13,13 +13,15 @@ export class Troubles {
     return this.current.size > 0;
   }
 
-  /** Does the work; a failure is reported, not thrown. */
-  async guard(during: string, work: () => Promise<void>): Promise<void> {
+  /** Does the work; a failure is reported, not thrown. Whether it was done. */
+  async guard(during: string, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
       this.over(during);
+      return true;
     } catch (error) {
       this.begin(during, error);
+      return false;
     }
   }
 

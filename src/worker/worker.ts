@@ -12,6 +12,7 @@ import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
 import { DrainWaiters } from "./drain-waiters.js";
 import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
+import { Looks } from "./looks.js";
 import { Pruner, type RetentionPolicy } from "./pruner.js";
 import { type RoundOptions, Rounds } from "./rounds.js";
 import { Settler } from "./settler.js";
@@ -38,6 +39,7 @@ const WATCH_MS = 250;
 export class Worker {
   private readonly troubles: Troubles;
   private readonly claimer: Claimer;
+  private readonly looks: Looks;
   private readonly acquirer: Acquirer;
   private readonly dispatch: Dispatch | undefined;
   private readonly slots: Slots;
@@ -47,11 +49,8 @@ export class Worker {
   private readonly listener: Listener;
   private readonly queueHashes: Set<string>;
   private watchTimer: NodeJS.Timeout | undefined;
-  private fillTimer: NodeJS.Timeout | undefined;
   private search: Promise<void> | undefined;
   private fillAgain = false;
-  /** The last claim found nothing. */
-  private dry = false;
   private stopping: Promise<void> | undefined;
   private broken = false;
   private readonly drainWaiters = new DrainWaiters();
@@ -64,6 +63,10 @@ export class Worker {
     const { workerId, emit } = options;
     this.troubles = new Troubles(workerId, emit);
     this.claimer = new Claimer(db, options);
+    this.looks = new Looks(
+      () => this.troubles.guard("look", () => this.claimer.look(Math.max(1, this.room()))),
+      () => this.fill(),
+    );
     this.keeper = new LeaseKeeper(options.keeper, (report) => this.onKeeperReport(report));
     const settler = new Settler(db, (error) => this.troubles.begin("settle", error));
     this.slots = new Slots(registry, settler, this.keeper, options, {
@@ -142,7 +145,6 @@ export class Worker {
   }
 
   private wake(): void {
-    this.dry = false;
     this.claimer.nudge();
     this.fill();
   }
@@ -157,9 +159,10 @@ export class Worker {
   }
 
   private onRoom(): void {
+    if (!this.dry) this.fill();
     // While messages flow, a search that found nothing is not repeated for every job that ends.
-    if (this.dry && this.dispatch?.suffices) this.dispatch.resume();
-    else this.fill();
+    else if (this.dispatch?.suffices) this.dispatch.resume();
+    else if (this.dispatch) this.wake();
   }
 
   private onSettled(): void {
@@ -170,7 +173,6 @@ export class Worker {
 
   /** Another job may start for it, perhaps one that is parked: a round hands the slot on. */
   private onSlotFreed(): void {
-    this.dry = false;
     void this.rounds.make();
   }
 
@@ -232,7 +234,7 @@ export class Worker {
     });
   }
 
-  /** Claims until the slots are full or nothing is ready. */
+  /** Claims until the slots are full or nothing is known to be ready; what is not known, a look will show. */
   private async claimReady(): Promise<void> {
     this.dispatch?.searched();
     do {
@@ -240,13 +242,12 @@ export class Worker {
       for (let want = this.room(); want > 0; want = this.room()) {
         let found = 0;
         await this.troubles.guard("claim", async () => {
-          const claimed = await this.claimer.take(want);
+          const claimed = await this.claimer.claim(want);
           found = claimed.leases.length;
           this.slots.admit(claimed);
         });
-        const { restMs } = this.claimer;
-        this.dry = found === 0 && restMs === 0;
-        if (restMs > 0) this.fillIn(restMs);
+        const rest = this.claimer.restBeforeLook;
+        if (rest !== undefined) this.looks.ask(rest);
         if (found === 0) break;
       }
     } while (this.fillAgain);
@@ -254,11 +255,9 @@ export class Worker {
     if (this.dry) this.dispatch?.resume();
   }
 
-  private fillIn(ms: number): void {
-    this.fillTimer ??= setTimeout(() => {
-      this.fillTimer = undefined;
-      this.fill();
-    }, ms);
+  /** Nothing is known to be ready, and a look has shown that there is nothing else. */
+  private get dry(): boolean {
+    return !this.claimer.promising && this.claimer.restBeforeLook === undefined && !this.looks.owed;
   }
 
   private room(): number {
@@ -270,13 +269,13 @@ export class Worker {
     emit({ event: "worker.draining", workerId, running: this.slots.runningCount });
     this.keeper.announceDraining();
     this.rounds.stop();
+    this.looks.stop();
     await Promise.all([this.dispatch?.stop(), this.pruner.stop()]);
     const handedBack = this.slots.close();
     await this.untilQuiet(graceMs);
     this.abort();
     await this.untilQuiet(STOP_GRACE_MS);
     clearInterval(this.watchTimer);
-    clearTimeout(this.fillTimer);
     await this.options.runners.close();
     const { reporter, activity } = this.options;
     await Promise.all([this.listener.stop(), this.keeper.stop(), reporter.close(), activity.stop()]);
@@ -286,8 +285,8 @@ export class Worker {
 
   private async untilQuiet(withinMs: number): Promise<void> {
     const endsAt = performance.now() + withinMs;
-    while (!(this.slots.quiet && !this.search && !this.rounds.underWay) && performance.now() < endsAt)
-      await sleep(10);
+    const busy = () => !this.slots.quiet || this.search || this.looks.underWay || this.rounds.underWay;
+    while (busy() && performance.now() < endsAt) await sleep(10);
   }
 
   private checkDrained(): void {
