@@ -67,9 +67,18 @@ export class Claimer {
     private readonly options: ClaimerOptions,
   ) {}
 
-  /** Something may have become ready. */
+  /** Something has become ready, most likely for one of the set. */
   nudge(): void {
     this.heard = true;
+  }
+
+  /** Something may be ready that no claim from the set would find: a new tenant, a higher priority, a late commit. */
+  doubt(rest = SHORT_REST): void {
+    this.unseen = {
+      rounds: this.more.size > 0 ? 2 : 1,
+      looks: LOOKS_AT_ONCE,
+      rest: Math.min(rest, this.unseen.rest),
+    };
   }
 
   /** Whether a claim is worth its statement. */
@@ -90,7 +99,7 @@ export class Claimer {
 
   /** Looks where that is due or nothing is known to be ready, then claims: for whoever has nothing better to do. */
   async take(want: number): Promise<Claim> {
-    if (!this.promising) this.missed(REST);
+    if (!this.promising) this.doubt(REST);
     for (;;) {
       if (this.restBeforeLook !== undefined) await this.look(want);
       const taken = await this.claim(want);
@@ -114,18 +123,9 @@ export class Claimer {
     const taken =
       quotas.length > 0 ? await claim(this.db, { workerId, leaseSeconds, versions, quotas }) : NOTHING;
     this.note(quotas, taken);
-    if (heard) this.missed(taken.leases.length > 0 ? REST : SHORT_REST);
+    if (heard) this.doubt(taken.leases.length > 0 ? REST : SHORT_REST);
     // Each such claim moved jobs out of the way, or left one less to ask, so this ends.
     return taken.leases.length === 0 && this.promising ? this.claim(want) : taken;
-  }
-
-  /** Something may be ready that no claim from the set would find: a new tenant, a higher priority, a late commit. */
-  private missed(rest: number): void {
-    this.unseen = {
-      rounds: this.more.size > 0 ? 2 : 1,
-      looks: LOOKS_AT_ONCE,
-      rest: Math.min(rest, this.unseen.rest),
-    };
   }
 
   /** How many jobs the set may have before the next one's turn. */
@@ -156,7 +156,7 @@ export class Claimer {
     if (waiting.length > 0) this.level = Math.max(this.level, Math.min(...waiting));
     const full = leases.length === asked.reduce((sum, { quota }) => sum + quota, 0);
     const late = performance.now() - this.lookedAt > LOOK_EVERY_MS;
-    if (leases.length > 0 && (!full || late || this.visitTo !== undefined)) this.missed(REST);
+    if (leases.length > 0 && (!full || late || this.visitTo !== undefined)) this.doubt(REST);
   }
 
   /** Looks up the next set of tenants to claim from. */

@@ -219,7 +219,11 @@ export class Worker {
 
   private onRound(opened: boolean): void {
     void this.dispatch?.relay();
-    if (!this.dispatch?.suffices || this.drainWaiters.any || opened) this.wake();
+    if (opened) this.wake();
+    else if (!this.dispatch?.suffices || this.drainWaiters.any) {
+      this.claimer.doubt();
+      this.fill();
+    }
   }
 
   /** One search at a time; a call during one leads to another. */
