@@ -184,7 +184,7 @@ describe("its schemas", () => {
     [{ mail: "a@b.example", "a/b~c": [1, 2] }, "$.a/b~c[1]", /equal to constant: 1/],
   ])("judge %j", async (value, field, message) => {
     const [definition] = await load({ ...job, input });
-    const judged = validate(definition?.input as never, value, "INPUT_INVALID");
+    const judged = (async () => validate(definition?.input as never, value, "INPUT_INVALID"))();
     if (field === undefined) expect(await judged).toBe(value);
     else
       await expect(judged).rejects.toMatchObject({
@@ -197,7 +197,7 @@ describe("its schemas", () => {
   it("may be true and false", async () => {
     const [definition] = await load({ ...job, input: true, output: false });
     expect(await validate(definition?.input as never, 1, "INPUT_INVALID")).toBe(1);
-    await expect(validate(definition?.output as never, 1, "OUTPUT_INVALID")).rejects.toThrow(/\$: /);
+    expect(() => validate(definition?.output as never, 1, "OUTPUT_INVALID")).toThrow(/\$: /);
   });
 });
 
