@@ -33,17 +33,10 @@ function container(value: JsonValue[] | { [key: string]: JsonValue }): string {
   return `{${text}}`;
 }
 
-/** More keys than this are left to `sort`, which for few costs more than all the rest of a hash. */
-const FEW_KEYS = 16;
-
 /** By UTF-16 code units, as RFC 8785 wants and as JavaScript compares. Most keys are few, many in order. */
 function sorted(keys: string[]): string[] {
-  if (keys.length > FEW_KEYS) return keys.sort();
   for (let index = 1; index < keys.length; index++) {
-    const key = keys[index] as string;
-    let at = index;
-    for (; at > 0 && (keys[at - 1] as string) > key; at--) keys[at] = keys[at - 1] as string;
-    keys[at] = key;
+    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort();
   }
   return keys;
 }

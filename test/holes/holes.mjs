@@ -127,7 +127,7 @@ export const holes = [
     undo: [
       {
         within: ["src/handlers"],
-        find: 'validate(definition.output, returned, "OUTPUT_INVALID")',
+        find: 'validate(output, returned, "OUTPUT_INVALID")',
         replace: "returned",
       },
     ],
