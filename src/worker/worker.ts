@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "../core/dispatch.js";
-import { OracleError } from "../core/errors.js";
 import type { Registry } from "../handlers/registry.js";
 import type { Database } from "../store/database.js";
 import { Listener } from "../store/listen.js";
@@ -11,7 +10,8 @@ import type { ActivityRecorder } from "./activity.js";
 import { Claimer } from "./claimer.js";
 import { Dispatch } from "./dispatch.js";
 import { DrainWaiters } from "./drain-waiters.js";
-import { type KeeperData, type KeeperReport, LeaseKeeper } from "./lease-keeper.js";
+import { KeeperReports } from "./keeper-reports.js";
+import { type KeeperData, LeaseKeeper } from "./lease-keeper.js";
 import { Looks } from "./looks.js";
 import { Pruner, type RetentionPolicy } from "./pruner.js";
 import { type RoundOptions, Rounds } from "./rounds.js";
@@ -52,7 +52,6 @@ export class Worker {
   private search: Promise<void> | undefined;
   private fillAgain = false;
   private stopping: Promise<void> | undefined;
-  private broken = false;
   private readonly drainWaiters = new DrainWaiters();
 
   constructor(
@@ -67,7 +66,7 @@ export class Worker {
       () => this.troubles.guard("look", () => this.claimer.look(Math.max(1, this.room()))),
       () => this.fill(),
     );
-    this.keeper = new LeaseKeeper(options.keeper, (report) => this.onKeeperReport(report));
+    this.keeper = new LeaseKeeper(options.keeper, (report) => reports.take(report));
     const settler = new Settler(db, (error) => this.troubles.begin("settle", error));
     this.slots = new Slots(registry, settler, this.keeper, options, {
       onRoom: () => this.onRoom(),
@@ -75,6 +74,8 @@ export class Worker {
       onSlotFreed: () => this.onSlotFreed(),
       onUnknownType: (lease) => judgeUnknownType(db, lease),
     });
+    const { slots, keeper, troubles, drainWaiters } = this;
+    const reports = new KeeperReports(options, { slots, keeper, troubles, drainWaiters });
     this.rounds = new Rounds(db, options, this.slots, this.troubles, (opened) => this.onRound(opened));
     this.acquirer = new Acquirer(db, options, (claim) => this.slots.admit(claim));
     this.dispatch =
@@ -174,47 +175,6 @@ export class Worker {
   /** Another job may start for it, perhaps one that is parked: a round hands the slot on. */
   private onSlotFreed(): void {
     void this.rounds.make();
-  }
-
-  private onKeeperReport(report: KeeperReport): void {
-    const { workerId, emit } = this.options;
-    if ("lost" in report) {
-      for (const attemptId of report.lost) {
-        const lease = this.slots.stop(attemptId, "lease-lost");
-        if (lease) emit({ event: "lease.lost", workerId, lease, why: report.why });
-      }
-    } else if ("blocked" in report) this.onBlocked(report.blocked);
-    else if ("died" in report) this.onKeeperDeath(report.died);
-    else if ("trouble" in report) this.troubles.begin("renew", new Error(report.trouble));
-    else this.troubles.over("renew");
-  }
-
-  /**
-   * The loop turns again, after the thread had to end attempts for it. The host process is not ours to end, and
-   * what blocked once will block again: take no more jobs, finish what runs.
-   */
-  private onBlocked(attempts: { jobId: string; attemptId: string }[]): void {
-    const { workerId, emit } = this.options;
-    for (const { jobId, attemptId } of attempts) {
-      this.slots.forget(attemptId);
-      emit({ event: "worker.blocked", workerId, jobId });
-      const message = `Job ${jobId} blocked the event loop past its timeout; this worker takes no more jobs. Restart it, and give the type isolation "thread" or "process".`;
-      this.drainWaiters.giveUp(new OracleError("WORKER_BLOCKED", message, { jobId }));
-    }
-    this.keeper.announceDraining();
-    this.slots.close();
-  }
-
-  /** Without renewal every lease will run out: stop the handlers before somebody else starts their jobs. */
-  private onKeeperDeath(why: string): void {
-    if (this.broken) return;
-    this.broken = true;
-    this.options.emit({ event: "worker.broken", workerId: this.options.workerId, why });
-    this.drainWaiters.giveUp(
-      new OracleError("WORKER_BROKEN", `The renewal thread died (${why}); restart the worker.`),
-    );
-    this.slots.close();
-    this.slots.stopAll("lease-lost");
   }
 
   private onRound(opened: boolean): void {
