@@ -13,7 +13,7 @@ export const bullmqRedis: Contestant = {
   settings: `concurrency 200, ioredis, addBulk in portions of ${BULK}; Redis without persistence`,
   keeps: "not durable; results kept in Redis; no attempt records",
   jobsShare: 0.5,
-  fullOnly: ["drain-4k"],
+  fullOnly: ["drain-4k", "pickup-loaded"],
   recovery: {
     documented: "lockDuration 30 s, stalledInterval 30 s: a stalled job goes back to wait after 30 to 60 s",
     documentedSeconds: 60,

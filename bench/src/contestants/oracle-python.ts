@@ -22,7 +22,7 @@ export const oraclePython: Contestant[] = [
     "warm",
     "two warm Python processes (warm: 2), concurrency 500: the next jobs are claimed meanwhile",
   ),
-  { ...contestant("one-shot", "a Python process per job, four at a time"), jobsShare: 0.05 },
+  { ...contestant("one-shot", "a Python process per job, four at a time"), jobsShare: 0.05, fullOnly: "all" },
   contestant("inline", "the same job as a function in the worker, for comparison: no Python"),
 ];
 

@@ -50,6 +50,7 @@ export const oracleWorkerRedis: Contestant = {
   usesRedis: true,
   settings: `${oracleWorker.settings}; jobs announced through BullMQ on a Redis without persistence, leases won by id`,
   only: ["drain", "pickup", "pickup-loaded"],
+  fullOnly: "all",
   openQueue: async (place) => open(place, await openDispatcher(place.redisUrl)),
 };
 

@@ -22,7 +22,7 @@ export const pgBoss: Contestant = {
     documentedSeconds: 900,
     measure: false,
   },
-  fullOnly: ["in-flight"],
+  fullOnly: ["snapshot", "in-flight"],
   openQueue: open,
 };
 

@@ -7,7 +7,7 @@ export const python: Workload = {
   excludes: (contestant) => (contestant.openPython ? undefined : ""),
   rounds: (quick) => (quick ? 1 : 3),
   async run(run) {
-    const jobs = run.contestant.side === "ours" ? run.jobs(20_000, 5000) : run.jobs(1000, 200);
+    const jobs = run.contestant.side === "ours" ? run.jobs(20_000, 10_000) : run.jobs(1000, 200);
     const child = run.spawn("python", { jobs }, await run.freshPlace());
     const { seconds } = await child.receive("ran", 600_000);
     return [{ metric: "python", unit: "jobs/s", better: "higher", value: jobs / seconds }];

@@ -32,9 +32,9 @@ export async function superviseAndKill(run: Run): Promise<number> {
     await pids(notes, 2);
     return (performance.now() - began) / 1000;
   } finally {
-    // Its first signal waits for the job, its second does not.
+    // Its first signal waits for the job, its second does not; sent together they would be one.
     supervisor.kill("SIGTERM");
-    supervisor.kill("SIGTERM");
+    await sleep(200);
     await endProcess(supervisor, "SIGTERM", 10_000);
     forget();
     rmSync(folder, { recursive: true, force: true });

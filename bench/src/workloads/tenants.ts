@@ -11,7 +11,7 @@ export const tenants: Workload = {
     `the same number of jobs, once of one tenant and once spread evenly over ${MANY} who take turns; one worker ` +
     "process; the share is the second rate in terms of the first",
   excludes: (contestant) => (contestant.sharesByTenant ? undefined : "no turns between tenants"),
-  rounds: (quick) => (quick ? 2 : 5),
+  rounds: (quick) => (quick ? 1 : 5),
   async run(run) {
     const jobs = run.jobs(100_000, 20_000);
     const rate = async (of: number): Promise<number> => {
