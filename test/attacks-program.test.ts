@@ -181,7 +181,7 @@ describe("rows that belong to a job", () => {
   it("come from functions alone, which copy the job's tenant", async () => {
     const grants = await db.sql(
       `SELECT g.grantee, g.table_name, g.privilege_type, g.column_name FROM information_schema.column_privileges g
-       WHERE g.table_schema = 'oracle' AND g.table_name IN ('jobs', 'attempts', 'results', 'artifacts', 'attempt_logs', 'steps', 'effects')
+       WHERE g.table_schema = 'oracle' AND g.table_name IN ('jobs', 'attempts', 'past_attempts', 'attempt_reports', 'results', 'artifacts', 'attempt_logs', 'steps', 'effects')
          AND g.column_name IN ('tenant_id', 'job_id', 'attempt_id') AND g.privilege_type <> 'SELECT'
          AND g.grantee <> 'oracle_owner'`,
     );

@@ -20,7 +20,7 @@ describe("another tenant's job, by SQL", () => {
     await client.query("SELECT oracle.enqueue('own', '{}')");
     const tables = await db.sql(
       `SELECT DISTINCT c.oid::regclass::text AS name, a.attname AS link FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-       WHERE c.relnamespace = 'oracle'::regnamespace AND c.relkind = 'r' AND a.attname IN ('tenant_id', 'job_ids')`,
+       WHERE c.relnamespace = 'oracle'::regnamespace AND c.relkind IN ('r', 'v') AND a.attname IN ('tenant_id', 'job_ids')`,
     );
     const seen: Record<string, unknown> = {};
     for (const { name, link } of tables) {
@@ -33,6 +33,8 @@ describe("another tenant's job, by SQL", () => {
     expect(seen).toMatchObject({
       "oracle.jobs": [THIEF],
       "oracle.attempts": [],
+      "oracle.past_attempts": [],
+      "oracle.attempt_reports": [],
       "oracle.results": [],
       "oracle.artifacts": [],
       "oracle.attempt_logs": [],
@@ -216,8 +218,9 @@ describe("names and functions of one's own", () => {
       rows.filter(which).map(({ name }) => name);
     expect(names(({ open }) => open)).toEqual([]);
     expect(names(({ definer, pinned }) => definer && !pinned)).toEqual([]);
-    expect(names(({ tenant }) => tenant)).toEqual(["current_tenant", "enqueue"]);
+    expect(names(({ tenant }) => tenant)).toEqual(["all_attempts", "current_tenant", "enqueue"]);
     expect(names(({ server }) => server)).toEqual([
+      "all_attempts",
       "count_delayed",
       "count_running",
       "current_tenant",

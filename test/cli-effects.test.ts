@@ -223,8 +223,8 @@ describe("verify", () => {
     ).toBe('response of effect "mail"');
     expect(
       await tamper(
-        `UPDATE oracle.attempts SET handler_version = 'forged' WHERE job_id = '${id}'`,
-        `UPDATE oracle.attempts SET handler_version = (SELECT '${(await db.oracle.attempts(id))[0]?.handlerVersion}') WHERE job_id = '${id}'`,
+        `UPDATE oracle.jobs SET attempt_version = 'forged' WHERE job_id = '${id}'`,
+        `UPDATE oracle.jobs SET attempt_version = (SELECT '${(await db.oracle.attempts(id))[0]?.handlerVersion}') WHERE job_id = '${id}'`,
       ),
     ).toBe("provenance_hash");
     expect((await cli("verify", id)).code).toBe(0);

@@ -101,6 +101,11 @@ describe("constraints by name", () => {
       "UPDATE oracle.jobs SET state = 'CANCELLED', completed_at = now(), hold_reason = 'x'",
     ],
     ["failed_has_error", "UPDATE oracle.jobs SET state = 'FAILED_TERMINAL', completed_at = now()"],
+    ["interruptions_are_attempts", "UPDATE oracle.jobs SET interruptions = 1"],
+    [
+      "active_only_while_unfinished",
+      "UPDATE oracle.jobs SET state = 'CANCELLED', completed_at = now(), active_spec_hash = 'x'",
+    ],
   ])("%s", async (name, change) => {
     const id = await jobIn("PENDING");
     await expect(db.as("worker", `${change} WHERE job_id = $1`, [id])).rejects.toMatchObject({
@@ -128,6 +133,8 @@ describe("what the application's role may not do", () => {
     ["change an artifact", "UPDATE oracle.artifacts SET sha256 = 'x'"],
     ["delete an artifact", "DELETE FROM oracle.artifacts"],
     ["change an attempt's progress", "UPDATE oracle.attempts SET progress = '{}'"],
+    ["change what an attempt reported", "UPDATE oracle.attempt_reports SET progress = '{}'"],
+    ["delete a past attempt", "DELETE FROM oracle.past_attempts"],
     ["truncate logs", "TRUNCATE oracle.attempt_logs"],
     ["forget a migration", "DELETE FROM oracle.migrations"],
     ["create a table", "CREATE TABLE oracle.mine (n int)"],
@@ -162,9 +169,12 @@ describe("what the application's role may not do", () => {
   });
 
   it("change a closed attempt", async () => {
-    const done = await jobIn("SUCCEEDED");
-    const change = "UPDATE oracle.attempts SET cause = 'changed' WHERE job_id = $1";
-    await expect(db.as("worker", change, [done])).rejects.toThrow(/closed attempt/);
+    const failed = await jobIn("FAILED_TERMINAL");
+    const change = "UPDATE oracle.past_attempts SET status = 'RELEASED' WHERE job_id = $1";
+    await expect(db.as("worker", change, [failed])).rejects.toThrow(/closed attempt/);
+    await expect(
+      db.sql("UPDATE oracle.attempts SET cause = 'x' WHERE job_id = $1", [failed]),
+    ).rejects.toThrow(/written with its job/);
   });
 
   it.each(["server", "tenant"] as const)("start or complete jobs as %s", async (role) => {
@@ -188,6 +198,35 @@ describe("what the application's role may not do", () => {
     await expect(db.sql("UPDATE oracle.jobs SET priority = 1 WHERE job_id = $1", [id])).rejects.toThrow(
       /state graph/,
     );
+  });
+});
+
+describe("attempts", () => {
+  const statuses = (id: string) =>
+    db.sql("SELECT attempt_no, status::text, worker_id, cause FROM oracle.attempts WHERE job_id = $1", [id]);
+
+  it.each([
+    ["RUNNING", { status: "RUNNING", cause: null }],
+    ["SUCCEEDED", { status: "SUCCEEDED", cause: null }],
+    ["FAILED_RETRYABLE", { status: "FAILED", cause: "HANDLER_ERROR" }],
+    ["FAILED_TERMINAL", { status: "FAILED", cause: "HANDLER_ERROR" }],
+  ])("of a job in %s are there once", async (state, attempt) => {
+    const id = await jobIn(state);
+    expect(await statuses(id)).toEqual([{ attempt_no: 1, worker_id: expect.any(String), ...attempt }]);
+  });
+
+  it.each([
+    ["PENDING", "RELEASED"],
+    ["CANCELLED", "CANCELLED"],
+    ["FAILED_TERMINAL", "FAILED"],
+  ] as const)("are kept when a person ends a running job as %s", async (state, status) => {
+    const id = await jobIn("RUNNING");
+    await db.as("worker", `UPDATE oracle.jobs SET state = '${state}', ${changeTo[state]} WHERE job_id = $1`, [
+      id,
+    ]);
+    expect(await statuses(id)).toEqual([
+      { attempt_no: 1, status, worker_id: expect.any(String), cause: "BY_HAND" },
+    ]);
   });
 });
 

@@ -116,10 +116,10 @@ describe("a cap on a tenant", () => {
   it("counts a job whose claim had not heard of it", async () => {
     const [queue, tenant] = [newQueue(), newTenant()];
     for (let n = 0; n < 3; n++) await submit({ queue, tenant });
-    // The claim has read the limits and stands before the table of attempts.
+    // The claim has read the limits and stands before the table of jobs.
     const gate = new pg.Client(db.url);
     await gate.connect();
-    await gate.query("BEGIN; LOCK TABLE oracle.attempts IN ACCESS EXCLUSIVE MODE");
+    await gate.query("BEGIN; LOCK TABLE oracle.jobs IN EXCLUSIVE MODE");
     const claiming = take(queue, 2);
     await until("the claim to wait", async () => {
       const waiting = await db.sql(

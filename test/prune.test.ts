@@ -23,7 +23,8 @@ const month: PruneOptions = { olderThanSeconds: 30 * DAY, keyProtectionSeconds: 
 /** Tables with a row per job, or more. */
 const tables = [
   "jobs",
-  "attempts",
+  "past_attempts",
+  "attempt_reports",
   "attempt_logs",
   "results",
   "artifacts",
@@ -38,8 +39,9 @@ const rich = defineJob({
   type: "rich",
   input: z.object({ fail: z.boolean() }),
   output: z.any(),
-  async run({ input, step, effect, log, artifact }) {
+  async run({ input, step, effect, log, artifact, progress }) {
     log.info("begun");
+    progress(0.5);
     await artifact("report.json", { pages: 3 });
     await step("first", () => 1);
     await effect({ key: "mail", kind: "idempotent", request: { to: "x" } }, async () => ({ sent: true }));
@@ -198,7 +200,7 @@ describe("who may prune", () => {
   it("no role deletes rows itself, and only workers call the function", async () => {
     const id = await finished();
     for (const role of ["worker", "server", "tenant"] as const)
-      for (const table of ["jobs", "results", "attempts"])
+      for (const table of ["jobs", "results", "past_attempts"])
         await expect(
           db.as(role, `DELETE FROM oracle.${table} WHERE job_id = $1`, [id]),
         ).rejects.toMatchObject({

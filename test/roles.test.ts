@@ -146,7 +146,7 @@ describe("an installation", () => {
     await start(program.url);
   };
 
-  it.each(["jobs", "attempts", "results", "claims", "tokens", "tenant_logins"])(
+  it.each(["jobs", "past_attempts", "attempt_reports", "results", "claims", "tokens", "tenant_logins"])(
     "where %s does not force row-level security is refused",
     async (table) => {
       for (const change of ["NO FORCE", "DISABLE"]) {

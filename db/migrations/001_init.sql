@@ -37,72 +37,76 @@ CREATE DOMAIN {schema}.timeout AS integer
 CREATE DOMAIN {schema}.most_running AS integer
   CONSTRAINT concurrency_is_bounded CHECK (VALUE >= 1 AND VALUE <= 10000);
 
+-- Columns lie in three parts: what a job is, what changes on its way, and what most jobs have not or never change. A change
+-- is logged from its first byte to its last, so those that change together lie together. What the indexes ask for comes first,
+-- because every change compares it.
 CREATE TABLE {schema}.jobs (
   job_id uuid NOT NULL PRIMARY KEY DEFAULT {schema}.new_id(),
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  run_after timestamptz NOT NULL DEFAULT clock_timestamp(),
-  started_at timestamptz,
-  completed_at timestamptz,
-  deadline timestamptz,
-  lease_expires_at timestamptz,
-  cancel_requested_at timestamptz,
-  current_attempt_id uuid,
-  replay_of uuid,
-  state {schema}.oracle_job_state NOT NULL DEFAULT 'PENDING',
-  priority {schema}.job_priority NOT NULL DEFAULT 0,
-  attempt_count integer NOT NULL DEFAULT 0,
-  max_attempts {schema}.most_attempts NOT NULL DEFAULT 3,
-  interruptions integer NOT NULL DEFAULT 0,
-  timeout_seconds {schema}.timeout,
-  -- At most so many jobs with the same key run at a time.
-  concurrency_limit {schema}.most_running,
-  -- Set by a start that counts against a limit: the job then has a row in slots until it stops running.
-  holds_slot boolean,
-  -- Set for jobs of tenants with a quota: while it waits it counts against it.
-  counted boolean,
   tenant_id {schema}.short_name NOT NULL DEFAULT 'default',
   queue_name {schema}.short_name NOT NULL DEFAULT 'default',
   job_type {schema}.short_name NOT NULL,
   -- By bytes, so that keys with the same beginning lie together whatever the database's language.
   idempotency_key {schema}.job_key NOT NULL,
   spec_hash text NOT NULL,
+
+  updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  state {schema}.oracle_job_state NOT NULL DEFAULT 'PENDING',
+  attempt_count integer NOT NULL DEFAULT 0,
+  interruptions integer NOT NULL DEFAULT 0,
+  run_after timestamptz NOT NULL DEFAULT clock_timestamp(),
+  started_at timestamptz,
+  completed_at timestamptz,
+  lease_expires_at timestamptz,
+  -- The attempt that runs, or that succeeded: these columns, attempt_count and the job's times are all there is of it
+  -- (see the view attempts). One that ends in another way goes to past_attempts.
+  current_attempt_id uuid,
+  attempt_started_at timestamptz,
+  worker_id text,
+  attempt_version text,
+  -- Set by a start that counts against a limit: the job then has a row in slots until it stops running.
+  holds_slot boolean,
+
+  priority {schema}.job_priority NOT NULL DEFAULT 0,
+  max_attempts {schema}.most_attempts NOT NULL DEFAULT 3,
+  timeout_seconds {schema}.timeout,
+  -- At most so many jobs with the same key run at a time.
+  concurrency_limit {schema}.most_running,
+  -- Set for jobs of tenants with a quota: while it waits it counts against it.
+  counted boolean,
+  deadline timestamptz,
+  cancel_requested_at timestamptz,
+  replay_of uuid,
   -- Set only for jobs submitted with dedupe 'active', cleared when they end.
   active_spec_hash text,
   handler_version text,
   concurrency_key {schema}.short_name,
-  worker_id text,
   hold_reason text,
-  policy_flags jsonb NOT NULL DEFAULT '{}',
   error_json jsonb,
+  policy_flags jsonb NOT NULL DEFAULT '{}',
   input_payload jsonb NOT NULL,
 
+  -- Postgres reads these anew with every statement that changes a job, so they are few; jobs_legal_change in 004_guards.sql
+  -- tests the rest.
   CONSTRAINT completed_requires_timestamp
     CHECK ((state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED')) = (completed_at IS NOT NULL)),
   CONSTRAINT lease_only_when_running
     CHECK ((state = 'RUNNING') = (lease_expires_at IS NOT NULL)),
-  CONSTRAINT running_has_attempt
-    CHECK (state <> 'RUNNING' OR (current_attempt_id IS NOT NULL AND worker_id IS NOT NULL)),
-  CONSTRAINT failed_has_error
-    CHECK (state NOT IN ('FAILED_RETRYABLE', 'FAILED_TERMINAL') OR error_json IS NOT NULL),
   CONSTRAINT held_only_while_waiting
     CHECK (hold_reason IS NULL OR state IN ('PENDING', 'FAILED_RETRYABLE')),
-  CONSTRAINT active_only_while_unfinished
-    CHECK (active_spec_hash IS NULL OR state IN ('PENDING', 'RUNNING', 'FAILED_RETRYABLE')),
-  CONSTRAINT interruptions_are_attempts
-    CHECK (interruptions >= 0 AND interruptions <= attempt_count),
   CONSTRAINT key_has_a_limit
     CHECK ((concurrency_key IS NULL) = (concurrency_limit IS NULL))
-) WITH (fillfactor = 45, toast_tuple_target = 512);
+-- A page must take every row of it twice: as it was claimed and as it ended.
+) WITH (fillfactor = 40, toast_tuple_target = 512);
 
--- Keyed by job and number: the claim appends, the settle finds it by that key, and no second index is paid.
-CREATE TABLE {schema}.attempts (
+-- Attempts that ended otherwise than by success, each written once.
+CREATE TABLE {schema}.past_attempts (
   job_id uuid NOT NULL,
   attempt_id uuid NOT NULL,
-  started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  ended_at timestamptz,
+  started_at timestamptz NOT NULL,
+  ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   attempt_no integer NOT NULL,
-  status {schema}.oracle_attempt_status NOT NULL DEFAULT 'RUNNING',
+  status {schema}.oracle_attempt_status NOT NULL,
   tenant_id text NOT NULL,
   worker_id text NOT NULL,
   handler_version text,
@@ -111,14 +115,47 @@ CREATE TABLE {schema}.attempts (
   error_json jsonb,
   -- What an attempt brought that had lost its lease: evidence, never a result.
   late_output jsonb,
-  -- The latest word of a running attempt: {fraction, message?, details?, at}.
+  PRIMARY KEY (job_id, attempt_no),
+  CONSTRAINT neither_runs_nor_succeeded CHECK (status NOT IN ('RUNNING', 'SUCCEEDED'))
+);
+
+-- What an attempt says of itself while it runs. Most say nothing and have no row.
+CREATE TABLE {schema}.attempt_reports (
+  job_id uuid NOT NULL,
+  attempt_no integer NOT NULL,
+  tenant_id text NOT NULL,
+  -- The latest word of the attempt: {fraction, message?, details?, at}.
   progress jsonb,
   -- What it has used of models and other services, by its own word: of what, and in which currency, is its own affair.
   tokens bigint,
   cost double precision,
-  PRIMARY KEY (job_id, attempt_no),
-  CONSTRAINT ended_when_closed CHECK ((status = 'RUNNING') = (ended_at IS NULL))
+  -- Why it will be lost, where that is known before its lease has run out.
+  cause text,
+  PRIMARY KEY (job_id, attempt_no)
 ) WITH (fillfactor = 50);
+
+-- Every attempt of every job, wherever it is kept. A function in SQL, which Postgres puts in the place of its call, because
+-- it reads with the caller's rights on every version; a view by itself does so from 15 on.
+CREATE FUNCTION {schema}.all_attempts() RETURNS TABLE (
+  job_id uuid, attempt_no integer, attempt_id uuid, tenant_id text, worker_id text, handler_version text,
+  status {schema}.oracle_attempt_status, started_at timestamptz, ended_at timestamptz, cause text, error_message text,
+  error_json jsonb, late_output jsonb, progress jsonb, tokens bigint, cost double precision)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT a.job_id, a.attempt_no, a.attempt_id, a.tenant_id, a.worker_id, a.handler_version, a.status, a.started_at,
+    a.ended_at, coalesce(a.cause, r.cause), a.error_message, a.error_json, a.late_output, r.progress, r.tokens, r.cost
+  FROM (
+    SELECT p.job_id, p.attempt_no, p.attempt_id, p.tenant_id, p.worker_id, p.handler_version, p.status, p.started_at,
+      p.ended_at, p.cause, p.error_message, p.error_json, p.late_output
+    FROM {schema}.past_attempts p
+    UNION ALL
+    SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id::text, j.worker_id, j.attempt_version,
+      (CASE j.state WHEN 'RUNNING' THEN 'RUNNING' ELSE 'SUCCEEDED' END)::{schema}.oracle_attempt_status,
+      j.attempt_started_at, j.completed_at, NULL, NULL, NULL, NULL
+    FROM {schema}.jobs j WHERE j.state IN ('RUNNING', 'SUCCEEDED')
+  ) a LEFT JOIN {schema}.attempt_reports r ON r.job_id = a.job_id AND r.attempt_no = a.attempt_no
+$$;
+
+CREATE VIEW {schema}.attempts AS SELECT * FROM {schema}.all_attempts();
 
 CREATE TABLE {schema}.results (
   job_id uuid NOT NULL PRIMARY KEY,
@@ -142,8 +179,7 @@ CREATE TABLE {schema}.attempt_logs (
   tenant_id text NOT NULL,
   message text NOT NULL,
   fields jsonb,
-  PRIMARY KEY (job_id, attempt_no, seq),
-  FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE
+  PRIMARY KEY (job_id, attempt_no, seq)
 );
 
 -- By-products of an attempt. Small JSON lies in the row; the bytes of everything else are in the artifact store,
@@ -162,7 +198,6 @@ CREATE TABLE {schema}.artifacts (
   sha256 text NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
   reference text,
   artifact_payload jsonb,
-  FOREIGN KEY (job_id, attempt_no) REFERENCES {schema}.attempts (job_id, attempt_no) ON DELETE CASCADE,
   CONSTRAINT inline_or_reference CHECK ((artifact_payload IS NULL) <> (reference IS NULL)),
   CONSTRAINT inline_is_json CHECK (artifact_payload IS NULL OR artifact_type = 'json'),
   -- A row can name bytes of its own tenant only, and only those of its digest.

@@ -11,13 +11,14 @@ BEGIN
 END
 $$;
 
--- The state graph. An attempt may only extend a lease that has not run out, a new attempt may only replace
+-- The state graph, and what the states ask for. An attempt may only extend a lease that has not run out, a new attempt may only replace
 -- one whose lease has, and what is finished stays as it is but for an operator's retry. Only the functions of
 -- 005 start and complete a job: they write the attempt or the result in the same statement.
 CREATE FUNCTION {schema}.jobs_legal_change() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   legal boolean;
+  broken text;
 BEGIN
   legal := CASE OLD.state
     WHEN 'RUNNING' THEN
@@ -51,6 +52,17 @@ BEGIN
     RAISE EXCEPTION 'jobs.update refused: the state graph does not allow this change'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
+  broken := CASE
+    WHEN NEW.state = 'RUNNING' AND (NEW.current_attempt_id IS NULL OR NEW.worker_id IS NULL) THEN 'running_has_attempt'
+    WHEN NEW.state IN ('FAILED_RETRYABLE', 'FAILED_TERMINAL') AND NEW.error_json IS NULL THEN 'failed_has_error'
+    WHEN NEW.state IN ('SUCCEEDED', 'FAILED_TERMINAL', 'CANCELLED') AND NEW.active_spec_hash IS NOT NULL
+      THEN 'active_only_while_unfinished'
+    WHEN NEW.interruptions < 0 OR NEW.interruptions > NEW.attempt_count THEN 'interruptions_are_attempts'
+  END;
+  IF broken IS NOT NULL THEN
+    RAISE EXCEPTION 'jobs.update refused: the new row breaks %', broken
+      USING ERRCODE = 'check_violation', CONSTRAINT = broken, SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME;
+  END IF;
   RETURN NULL;
 END
 $$;
@@ -65,19 +77,22 @@ FOR EACH ROW WHEN (
   OR OLD.state = ANY ('{SUCCEEDED, FAILED_TERMINAL, CANCELLED}'::{schema}.oracle_job_state[]))
 EXECUTE FUNCTION {schema}.jobs_legal_change();
 
-CREATE FUNCTION {schema}.attempts_closed() RETURNS trigger
+CREATE FUNCTION {schema}.past_attempts_closed() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT (OLD.status = 'LEASE_EXPIRED' AND NEW.status = 'SUPERSEDED') THEN
-    RAISE EXCEPTION 'attempts.update refused: a closed attempt does not change'
+    RAISE EXCEPTION 'past_attempts.update refused: a closed attempt does not change'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER attempts_closed AFTER UPDATE ON {schema}.attempts
-FOR EACH ROW WHEN (OLD.status <> 'RUNNING') EXECUTE FUNCTION {schema}.attempts_closed();
+CREATE TRIGGER past_attempts_closed AFTER UPDATE ON {schema}.past_attempts
+FOR EACH ROW EXECUTE FUNCTION {schema}.past_attempts_closed();
+
+CREATE TRIGGER attempts_refused INSTEAD OF INSERT OR UPDATE OR DELETE ON {schema}.attempts
+FOR EACH ROW EXECUTE FUNCTION {schema}.refuse('an attempt is written with its job');
 
 CREATE TRIGGER results_immutable AFTER UPDATE ON {schema}.results
 FOR EACH ROW EXECUTE FUNCTION {schema}.refuse('a result never changes');
@@ -121,7 +136,7 @@ $$;
 
 -- Whoever changes a job, also by hand, cannot lose it: one that waits again (retry, release, new priority, hold
 -- lifted) gets its row back, one that stops waiting otherwise than by a claim loses it. The claim removes its own
--- rows and never comes here.
+-- rows and never comes here. Nor is an attempt lost: the functions that end one have written it, a person has not.
 CREATE FUNCTION {schema}.jobs_waiting() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -130,8 +145,16 @@ DECLARE
   old_rank integer;
   old_ready_at timestamptz;
 BEGIN
-  IF OLD.state = 'RUNNING' AND NEW.state IN ('FAILED_TERMINAL', 'CANCELLED') THEN
-    RETURN NULL;
+  IF OLD.state = 'RUNNING' THEN
+    INSERT INTO {schema}.past_attempts (
+      job_id, attempt_no, attempt_id, tenant_id, worker_id, handler_version, started_at, status, cause)
+    VALUES (OLD.job_id, OLD.attempt_count, OLD.current_attempt_id, OLD.tenant_id, OLD.worker_id, OLD.attempt_version,
+      OLD.attempt_started_at, (CASE NEW.state WHEN 'CANCELLED' THEN 'CANCELLED' WHEN 'PENDING' THEN 'RELEASED'
+        ELSE 'FAILED' END)::{schema}.oracle_attempt_status, 'BY_HAND')
+    ON CONFLICT DO NOTHING;
+    IF NEW.state IN ('FAILED_TERMINAL', 'CANCELLED') THEN
+      RETURN NULL;
+    END IF;
   END IF;
   SELECT q.ageing_seconds, q.announced INTO ageing, announces FROM {schema}.queues q WHERE q.queue_name = OLD.queue_name;
   IF OLD.state IN ('PENDING', 'FAILED_RETRYABLE') THEN

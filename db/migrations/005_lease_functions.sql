@@ -1,4 +1,4 @@
--- Submitting, starting and completing jobs: the only ways in which jobs, attempts and results are inserted. They
+-- Submitting, starting and completing jobs: the only ways in which jobs and results are inserted. They
 -- run as the owner, so the application's roles need no right to insert, and an attempt or a result cannot be
 -- written without the change of its job that it belongs to. Each pins the shape of its plan: look-ups by index,
 -- whatever the tables hold and whatever pooler is in between (docs/decisions/0004-pinned-plans.md).
@@ -299,8 +299,10 @@ BEGIN
    ), claimed AS (
      UPDATE {schema}.jobs j SET
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
-       worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
-       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp(),
+       worker_id = p_worker_id, attempt_version = p_versions ->> j.job_type,
+       lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
+       started_at = coalesce(j.started_at, clock_timestamp()), attempt_started_at = clock_timestamp(),
+       updated_at = clock_timestamp(),
        holds_slot = nullif(j.concurrency_key IS NOT NULL OR j.tenant_id = ANY (capped), false)
      WHERE j.job_id = ANY (ARRAY(SELECT job_id FROM consumed))
        AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
@@ -310,9 +312,6 @@ BEGIN
          date_part('epoch', j.run_after) AS ready_since, j.timeout_seconds, j.deadline,
          date_part('epoch', j.deadline - clock_timestamp()) AS deadline_in_seconds, j.handler_version,
          j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
-   ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM claimed
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -330,6 +329,12 @@ BEGIN
     END IF;
   END IF;
 END
+$$;
+
+-- Why an attempt was lost, where its supervisor has said so.
+CREATE FUNCTION {schema}.noted_cause(job uuid, no integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT r.cause FROM {schema}.attempt_reports r WHERE r.job_id = job AND r.attempt_no = no
 $$;
 
 -- Compare-and-swap by ids, under the same rule of eligibility as any claim: waiting, due, not held, not past its
@@ -363,11 +368,17 @@ BEGIN
       WHERE j.job_id = ANY (locked) AND j.state IN ('PENDING', 'FAILED_RETRYABLE') AND j.hold_reason IS NULL
         AND j.run_after <= clock_timestamp())) a);
   RETURN QUERY
-   WITH won AS (
+   WITH lost AS MATERIALIZED (
+     SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id, j.worker_id, j.attempt_version,
+       j.attempt_started_at
+     FROM {schema}.jobs j WHERE j.job_id = ANY (startable) AND j.state = 'RUNNING'
+   ), won AS (
      UPDATE {schema}.jobs j SET
        state = 'RUNNING', attempt_count = j.attempt_count + 1, current_attempt_id = gen_random_uuid(),
-       worker_id = p_worker_id, lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
-       started_at = coalesce(j.started_at, clock_timestamp()), updated_at = clock_timestamp(),
+       worker_id = p_worker_id, attempt_version = p_versions ->> j.job_type,
+       lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds),
+       started_at = coalesce(j.started_at, clock_timestamp()), attempt_started_at = clock_timestamp(),
+       updated_at = clock_timestamp(),
        holds_slot = CASE WHEN j.state = 'RUNNING' THEN j.holds_slot
          ELSE nullif(j.concurrency_key IS NOT NULL OR EXISTS (
            SELECT FROM {schema}.tenants t WHERE t.tenant_id = j.tenant_id AND t.max_running IS NOT NULL), false) END
@@ -396,15 +407,14 @@ BEGIN
          AND r.ready_at = j.run_after AND r.job_id = j.job_id
        FOR UPDATE OF r SKIP LOCKED))
    ), closed AS (
-     UPDATE {schema}.attempts a SET
-       status = 'LEASE_EXPIRED', ended_at = clock_timestamp(), cause = coalesce(a.cause, 'LEASE_EXPIRED')
-     FROM won WHERE a.job_id = won.job_id AND a.attempt_no = won.attempt_no - 1 AND a.status = 'RUNNING'
+     INSERT INTO {schema}.past_attempts (
+       job_id, attempt_no, attempt_id, tenant_id, worker_id, handler_version, started_at, status, cause)
+     SELECT l.job_id, l.attempt_count, l.current_attempt_id, l.tenant_id, l.worker_id, l.attempt_version,
+       l.attempt_started_at, 'LEASE_EXPIRED', coalesce({schema}.noted_cause(l.job_id, l.attempt_count), 'LEASE_EXPIRED')
+     FROM lost l JOIN won ON won.job_id = l.job_id
    ), doubted AS (
      UPDATE {schema}.effects e SET state = 'IN_DOUBT', in_doubt_at = clock_timestamp()
      FROM won WHERE e.job_id = won.job_id AND e.state = 'DISPATCHED'
-   ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type FROM won
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -454,8 +464,9 @@ BEGIN
    WITH due AS MATERIALIZED (
      SELECT c.claim_id, c.job_ids FROM {schema}.claims c WHERE c.claim_id = ANY (due_ids)
    ), running AS MATERIALIZED (
-     SELECT j.job_id, j.attempt_count, j.lease_expires_at, j.priority,
-       mine.ours,
+     SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id, j.worker_id, j.attempt_version,
+       j.attempt_started_at, coalesce({schema}.noted_cause(j.job_id, j.attempt_count), 'LEASE_EXPIRED') AS cause,
+       j.lease_expires_at, j.priority, mine.ours,
        CASE
          WHEN j.cancel_requested_at IS NOT NULL THEN 'CANCELLED'
          WHEN j.deadline <= clock_timestamp() THEN 'DEADLINE_EXCEEDED'
@@ -471,16 +482,15 @@ BEGIN
      ) mine
      WHERE j.job_id = ANY (expired)
    ), chosen AS MATERIALIZED (
-     SELECT r.job_id, r.attempt_count, r.ending FROM running r WHERE r.ending IS NOT NULL
+     SELECT r.* FROM running r WHERE r.ending IS NOT NULL
      UNION ALL
-     (SELECT r.job_id, r.attempt_count, NULL FROM running r
-      WHERE r.ending IS NULL AND r.ours
+     (SELECT r.* FROM running r WHERE r.ending IS NULL AND r.ours
       ORDER BY r.priority DESC, r.lease_expires_at LIMIT p_limit)
    ), closed AS (
-     UPDATE {schema}.attempts a SET
-       status = 'LEASE_EXPIRED', ended_at = clock_timestamp(), cause = coalesce(a.cause, 'LEASE_EXPIRED')
-     FROM chosen c WHERE a.job_id = c.job_id AND a.attempt_no = c.attempt_count AND a.status = 'RUNNING'
-     RETURNING a.job_id, a.cause
+     INSERT INTO {schema}.past_attempts (
+       job_id, attempt_no, attempt_id, tenant_id, worker_id, handler_version, started_at, status, cause)
+     SELECT c.job_id, c.attempt_count, c.current_attempt_id, c.tenant_id, c.worker_id, c.attempt_version,
+       c.attempt_started_at, 'LEASE_EXPIRED', c.cause FROM chosen c
    ), doubted AS (
      UPDATE {schema}.effects e SET state = 'IN_DOUBT', in_doubt_at = clock_timestamp()
      FROM chosen c WHERE e.job_id = c.job_id AND e.state = 'DISPATCHED'
@@ -493,6 +503,8 @@ BEGIN
        attempt_count = j.attempt_count + (c.ending IS NULL)::integer,
        current_attempt_id = CASE WHEN c.ending IS NULL THEN gen_random_uuid() ELSE j.current_attempt_id END,
        worker_id = CASE WHEN c.ending IS NULL THEN p_worker_id END,
+       attempt_version = CASE WHEN c.ending IS NULL THEN p_versions ->> j.job_type END,
+       attempt_started_at = CASE WHEN c.ending IS NULL THEN clock_timestamp() END,
        lease_expires_at = CASE WHEN c.ending IS NULL THEN clock_timestamp() + make_interval(secs => p_lease_seconds) END,
        hold_reason = CASE WHEN c.ending = 'HELD' THEN 'effect in doubt' END,
        completed_at = CASE WHEN c.ending NOT IN ('WAITS', 'HELD') THEN clock_timestamp() END,
@@ -501,20 +513,15 @@ BEGIN
        error_json = jsonb_build_object('retryable', coalesce(c.ending, 'WAITS') IN ('WAITS', 'HELD')) || CASE
          WHEN c.ending = 'DEADLINE_EXCEEDED' THEN
            '{"code": "DEADLINE_EXCEEDED", "message": "the deadline passed while the attempt was lost"}'::jsonb
-         WHEN closed.cause = 'WORKER_CRASHED' THEN
+         WHEN c.cause = 'WORKER_CRASHED' THEN
            '{"code": "WORKER_CRASHED", "message": "the process that ran the attempt died"}'::jsonb
          ELSE '{"code": "LEASE_EXPIRED", "message": "the lease ran out without renewal"}'::jsonb END
-     FROM chosen c JOIN closed ON closed.job_id = c.job_id
-     WHERE j.job_id = c.job_id
+     FROM chosen c WHERE j.job_id = c.job_id
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.interruptions,
          j.max_attempts, j.tenant_id, j.queue_name, j.job_type, j.idempotency_key, j.priority,
          date_part('epoch', j.run_after) AS ready_since, j.timeout_seconds, j.deadline,
          date_part('epoch', j.deadline - clock_timestamp()) AS deadline_in_seconds, j.handler_version,
          j.state::text AS state, j.error_json ->> 'code' AS last_error, j.replay_of, j.holds_slot, j.input_payload
-   ), opened AS (
-     INSERT INTO {schema}.attempts (job_id, attempt_id, attempt_no, tenant_id, worker_id, handler_version)
-     SELECT job_id, attempt_id, attempt_no, tenant_id, p_worker_id, p_versions ->> job_type
-     FROM changed WHERE state = 'RUNNING'
    ), hint AS (
      INSERT INTO {schema}.claims (claim_id, worker_id, expires_at, queue_names, tenant_ids, job_ids)
      SELECT p_claim_id, p_worker_id, clock_timestamp() + make_interval(secs => p_lease_seconds),
@@ -549,10 +556,10 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 
 -- Completes jobs and returns the attempts that could not. The fence comes first: what does not match job, attempt and
--- RUNNING is not in `won`, and only what is in `won` gets a result and a closed attempt. Nor is a job that has an
+-- RUNNING is not in `won`, and only what is in `won` gets a result. Nor is a job that has an
 -- effect open or in doubt: it has not succeeded. p_recorded says for which jobs there may be steps, effects or
 -- artifacts; the others need no look.
--- Locks: the jobs, then their attempts.
+-- Locks: the jobs.
 CREATE FUNCTION {schema}.settle_succeeded(
   p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_versions text[],
   p_recorded boolean[], p_finished_claims uuid[]
@@ -568,7 +575,7 @@ BEGIN
    WITH won AS (
      UPDATE {schema}.jobs j SET
        state = 'SUCCEEDED', completed_at = clock_timestamp(), updated_at = clock_timestamp(),
-       lease_expires_at = NULL, worker_id = NULL, error_json = NULL, active_spec_hash = NULL
+       lease_expires_at = NULL, error_json = NULL, active_spec_hash = NULL
      FROM unnest(p_job_ids, p_attempt_ids, p_payloads, p_content_hashes, p_versions, p_recorded)
        AS o(job_id, attempt_id, payload, content_hash, version, recorded)
      WHERE j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
@@ -583,10 +590,6 @@ BEGIN
          CASE WHEN recorded THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
        payload::jsonb
      FROM won
-   ), closed AS (
-     -- A running job has one running attempt, its last. Found by a list of ids, not row by row: a tenth of a settlement.
-     UPDATE {schema}.attempts a SET status = 'SUCCEEDED', ended_at = clock_timestamp()
-     WHERE a.job_id = ANY (ARRAY(SELECT job_id FROM won)) AND a.status = 'RUNNING'
    ), done_hints AS (
      DELETE FROM {schema}.claims WHERE claim_id = ANY (p_finished_claims)
    )

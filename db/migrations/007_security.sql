@@ -9,7 +9,7 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY[
-    'jobs', 'attempts', 'attempt_logs', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'
+    'jobs', 'past_attempts', 'attempt_reports', 'attempt_logs', 'results', 'artifacts', 'ready_jobs', 'timers', 'audit'
   ] LOOP
     EXECUTE format('ALTER TABLE {schema}.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('ALTER TABLE {schema}.%I FORCE ROW LEVEL SECURITY', name);
@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
--- Jobs, attempts and results are inserted by the functions of 005 only, logs and artifacts by those of 008.
+-- Jobs and results are inserted by the functions of 005 only, reports, logs and artifacts by those of 008.
 GRANT SELECT ON {schema}.jobs TO {role}_worker, {role}_server, {role}_tenant;
 
 -- What a job is (type, input, hash, key, tenant, queue) never changes after its insert.
@@ -42,11 +42,19 @@ GRANT UPDATE (
   active_spec_hash, priority
 ) ON {schema}.jobs TO {role}_server;
 
-GRANT SELECT, UPDATE (status, ended_at, cause, error_message, error_json, late_output)
-  ON {schema}.attempts TO {role}_worker;
-GRANT SELECT ON {schema}.results, {schema}.attempt_logs, {schema}.artifacts TO {role}_worker;
-GRANT SELECT ON {schema}.attempts, {schema}.attempt_logs, {schema}.results, {schema}.artifacts
-  TO {role}_server, {role}_tenant;
+GRANT SELECT ON {schema}.attempts, {schema}.past_attempts, {schema}.attempt_reports, {schema}.attempt_logs,
+  {schema}.results, {schema}.artifacts TO {role}_worker, {role}_server, {role}_tenant;
+-- What came too late is kept beside its attempt.
+GRANT UPDATE (status, late_output) ON {schema}.past_attempts TO {role}_worker;
+
+-- The view reads with its caller's rights in any case (001_init.sql); where that can be said, it is said.
+DO $$
+BEGIN
+  IF current_setting('server_version_num')::integer >= 150000 THEN
+    ALTER VIEW {schema}.attempts SET (security_invoker = true);
+  END IF;
+END
+$$;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.workers
   TO {role}_worker;
@@ -61,5 +69,5 @@ GRANT SELECT ON {schema}.tenant_logins TO {role}_worker;
 -- the hashes and sizes it is given, so other languages and tenants use enqueue. A policy's function is called
 -- with the rights of whoever reads the table.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}_worker;
-GRANT EXECUTE ON FUNCTION {schema}.current_tenant, {schema}.enqueue TO {role}_server, {role}_tenant;
+GRANT EXECUTE ON FUNCTION {schema}.current_tenant, {schema}.all_attempts, {schema}.enqueue TO {role}_server, {role}_tenant;
 GRANT EXECUTE ON FUNCTION {schema}.enqueue_jobs, {schema}.key_as_id TO {role}_server;

@@ -1,10 +1,9 @@
 -- What an attempt reports while it runs: the only ways in which progress, logs and artifacts are written. They run
--- as the owner, so no role of the application can write, change or remove them otherwise. Each locks the
--- attempt's row, which a settlement or a reclaim closes: what is written here is committed before the attempt
--- ends, or not at all. The jobs' rows are not locked, so nobody waits for these statements but the attempt's end.
+-- as the owner, so no role of the application can write, change or remove them otherwise. Each locks the job's row, which
+-- a settlement or a reclaim changes: what is written here is committed before the attempt ends, or not at all.
 
 -- Progress, usage and log lines of many attempts in one statement; returns the attempts that still hold their jobs.
--- p_reports: [{job_id, attempt_id, attempt_no, progress, progress_age, tokens, cost,
+-- p_reports: [{job_id, attempt_id, progress, progress_age, tokens, cost,
 -- lines: [{seq, age, level, message, fields}]}], with progress and fields as JSON in a text, or null. tokens and cost are
 -- the attempt's sums so far, or null: a report that is written twice says the same twice.
 -- Ages are seconds before now: the moments kept are the database's, whatever the worker's clock says.
@@ -18,22 +17,23 @@ AS $$
 BEGIN
   RETURN QUERY
    WITH holding AS MATERIALIZED (
-     SELECT a.job_id, a.attempt_no, a.attempt_id, a.tenant_id, r.progress, r.progress_age, r.tokens, r.cost, r.lines
+     SELECT j.job_id, j.attempt_count AS attempt_no, r.attempt_id, j.tenant_id, r.progress, r.progress_age, r.tokens,
+       r.cost, r.lines
      FROM jsonb_to_recordset(p_reports) AS r(
-       job_id uuid, attempt_id uuid, attempt_no integer, progress text, progress_age float8, tokens bigint,
-       cost float8, lines jsonb)
-     JOIN {schema}.attempts a
-       ON a.job_id = r.job_id AND a.attempt_no = r.attempt_no AND a.attempt_id = r.attempt_id AND a.status = 'RUNNING'
+       job_id uuid, attempt_id uuid, progress text, progress_age float8, tokens bigint, cost float8, lines jsonb)
      JOIN {schema}.jobs j
        ON j.job_id = r.job_id AND j.current_attempt_id = r.attempt_id AND j.state = 'RUNNING'
-     FOR NO KEY UPDATE OF a
+     -- In the order in which renewals lock them too.
+     ORDER BY j.job_id
+     FOR NO KEY UPDATE OF j
    ), progressed AS (
-     UPDATE {schema}.attempts a SET tokens = coalesce(h.tokens, a.tokens), cost = coalesce(h.cost, a.cost),
-       progress = coalesce(h.progress::jsonb
-         || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age)), a.progress)
+     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, tenant_id, progress, tokens, cost)
+     SELECT h.job_id, h.attempt_no, h.tenant_id, h.progress::jsonb
+       || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age)), h.tokens, h.cost
      FROM holding h
-     WHERE (h.progress IS NOT NULL OR h.tokens IS NOT NULL OR h.cost IS NOT NULL)
-       AND a.job_id = h.job_id AND a.attempt_no = h.attempt_no
+     WHERE h.progress IS NOT NULL OR h.tokens IS NOT NULL OR h.cost IS NOT NULL
+     ON CONFLICT (job_id, attempt_no) DO UPDATE SET progress = coalesce(excluded.progress, a.progress),
+       tokens = coalesce(excluded.tokens, a.tokens), cost = coalesce(excluded.cost, a.cost)
    ), logged AS (
      INSERT INTO {schema}.attempt_logs (job_id, attempt_no, seq, at, level, tenant_id, message, fields)
      SELECT h.job_id, h.attempt_no, l.seq, clock_timestamp() - make_interval(secs => l.age), l.level, h.tenant_id,
@@ -60,21 +60,18 @@ SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE
-  attempt record;
+  job record;
   bytes_at text := p_reference;
 BEGIN
-  SELECT a.attempt_no, a.tenant_id INTO attempt
-  FROM {schema}.jobs j
-  JOIN {schema}.attempts a ON a.job_id = j.job_id AND a.attempt_no = j.attempt_count
+  SELECT j.attempt_count, j.tenant_id INTO job FROM {schema}.jobs j
   WHERE j.job_id = p_job_id AND j.current_attempt_id = p_attempt_id AND j.state = 'RUNNING'
-    AND a.attempt_id = p_attempt_id AND a.status = 'RUNNING'
-  FOR NO KEY UPDATE OF a;
+  FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN 'lost';
   END IF;
   IF p_payload IS NULL AND p_reference IS NULL THEN
     SELECT t.reference INTO bytes_at FROM {schema}.artifacts t
-    WHERE t.sha256 = p_sha256 AND t.size = p_size AND t.tenant_id = attempt.tenant_id AND t.reference IS NOT NULL
+    WHERE t.sha256 = p_sha256 AND t.size = p_size AND t.tenant_id = job.tenant_id AND t.reference IS NOT NULL
     LIMIT 1 FOR KEY SHARE;
     IF NOT FOUND THEN
       RETURN 'absent';
@@ -84,7 +81,7 @@ BEGIN
     artifact_id, job_id, attempt_id, attempt_no, tenant_id, artifact_type, name, media_type, sha256, size,
     reference, artifact_payload)
   VALUES (
-    p_artifact_id, p_job_id, p_attempt_id, attempt.attempt_no, attempt.tenant_id, p_type, p_name, p_media_type,
+    p_artifact_id, p_job_id, p_attempt_id, job.attempt_count, job.tenant_id, p_type, p_name, p_media_type,
     p_sha256, p_size, bytes_at, p_payload)
   -- The reply to an earlier try may have been lost.
   ON CONFLICT (artifact_id) DO NOTHING;

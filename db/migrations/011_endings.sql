@@ -22,11 +22,12 @@ BEGIN
      SELECT * FROM jsonb_to_recordset(p_outcomes) AS o(
        job_id uuid, attempt_id uuid, kind text, delay_seconds float8, cause text, error jsonb, hold_reason text)
    ), fenced AS MATERIALIZED (
-     SELECT j.job_id, j.attempt_count, o.attempt_id, o.kind, o.delay_seconds, o.cause, o.error, o.hold_reason,
+     SELECT j.job_id, j.attempt_count, j.tenant_id, j.worker_id, j.attempt_version, j.attempt_started_at,
+       o.attempt_id, o.kind, o.delay_seconds, o.cause, o.error, o.hold_reason,
        j.cancel_requested_at IS NOT NULL AS cancelled,
        j.attempt_count - j.interruptions >= j.max_attempts AS exhausted,
        o.kind = 'snoozed' OR (o.kind = 'held' AND o.error IS NULL) OR (o.kind = 'released' AND (
-         SELECT count(*) FROM {schema}.attempts a
+         SELECT count(*) FROM {schema}.past_attempts a
          WHERE a.job_id = j.job_id AND a.status = 'RELEASED' AND a.cause <> 'SNOOZED') < p_free_interruptions) AS free,
        EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id AND e.kind = 'unsafe'
          AND e.state IN ('DISPATCHED', 'IN_DOUBT')) AS unsafe_doubt
@@ -47,7 +48,8 @@ BEGIN
      FROM decided d WHERE e.job_id = d.job_id AND e.state = 'DISPATCHED'
    ), won AS (
      UPDATE {schema}.jobs j SET
-       state = d.next_state, lease_expires_at = NULL, worker_id = NULL, updated_at = clock_timestamp(),
+       state = d.next_state, lease_expires_at = NULL, worker_id = NULL, attempt_version = NULL,
+       attempt_started_at = NULL, updated_at = clock_timestamp(),
        interruptions = j.interruptions + d.free::integer,
        hold_reason = CASE WHEN d.next_state NOT IN ('PENDING', 'FAILED_RETRYABLE') THEN NULL
          WHEN d.unsafe_doubt THEN 'effect in doubt' ELSE d.hold_reason END,
@@ -59,11 +61,13 @@ BEGIN
        active_spec_hash = CASE WHEN d.next_state IN ('PENDING', 'FAILED_RETRYABLE') THEN j.active_spec_hash END
      FROM decided d WHERE j.job_id = d.job_id
    ), closed AS (
-     UPDATE {schema}.attempts a SET
-       status = (CASE WHEN d.error IS NOT NULL THEN 'FAILED' WHEN d.kind = 'cancelled'
+     INSERT INTO {schema}.past_attempts (job_id, attempt_no, attempt_id, tenant_id, worker_id, handler_version,
+       started_at, status, cause, error_json, error_message)
+     SELECT d.job_id, d.attempt_count, d.attempt_id, d.tenant_id, d.worker_id, d.attempt_version, d.attempt_started_at,
+       (CASE WHEN d.error IS NOT NULL THEN 'FAILED' WHEN d.kind = 'cancelled'
          THEN 'CANCELLED' ELSE 'RELEASED' END)::{schema}.oracle_attempt_status,
-       ended_at = clock_timestamp(), cause = d.cause, error_json = d.error, error_message = d.error ->> 'message'
-     FROM decided d WHERE a.job_id = d.job_id AND a.attempt_no = d.attempt_count
+       d.cause, d.error, d.error ->> 'message'
+     FROM decided d
    )
    SELECT d.attempt_id, d.next_state::text FROM decided d;
 END
@@ -90,8 +94,9 @@ BEGIN
   WHERE j.job_id = ANY (claimed) AND j.worker_id = p_worker_id AND j.state = 'RUNNING' FOR UPDATE OF j;
   RETURN QUERY
    WITH held AS MATERIALIZED (
-     SELECT j.job_id, j.attempt_count, j.queue_name, j.job_id = ANY (p_started) OR (
-         SELECT count(*) FROM {schema}.attempts a
+     SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id, j.worker_id, j.attempt_version,
+       j.attempt_started_at, j.job_id = ANY (p_started) OR (
+         SELECT count(*) FROM {schema}.past_attempts a
          WHERE a.job_id = j.job_id AND a.status = 'RELEASED' AND a.cause <> 'SNOOZED') >= p_free_interruptions AS charged,
        EXISTS (SELECT FROM {schema}.effects e WHERE e.job_id = j.job_id AND e.kind = 'unsafe'
          AND e.state IN ('DISPATCHED', 'IN_DOUBT')) AS unsafe_doubt
@@ -99,11 +104,15 @@ BEGIN
      WHERE j.job_id = ANY (claimed) AND j.worker_id = p_worker_id AND j.state = 'RUNNING'
      FOR UPDATE OF j
    ), noted AS (
-     UPDATE {schema}.attempts a SET
-       cause = p_cause,
-       status = (CASE WHEN h.charged THEN 'RUNNING' ELSE 'RELEASED' END)::{schema}.oracle_attempt_status,
-       ended_at = CASE WHEN NOT h.charged THEN clock_timestamp() END
-     FROM held h WHERE a.job_id = h.job_id AND a.attempt_no = h.attempt_count
+     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, tenant_id, cause)
+     SELECT h.job_id, h.attempt_count, h.tenant_id, p_cause FROM held h WHERE h.charged
+     ON CONFLICT (job_id, attempt_no) DO UPDATE SET cause = excluded.cause
+   ), closed AS (
+     INSERT INTO {schema}.past_attempts (
+       job_id, attempt_no, attempt_id, tenant_id, worker_id, handler_version, started_at, status, cause)
+     SELECT h.job_id, h.attempt_count, h.current_attempt_id, h.tenant_id, h.worker_id, h.attempt_version,
+       h.attempt_started_at, 'RELEASED', p_cause
+     FROM held h WHERE NOT h.charged
    ), doubted AS (
      UPDATE {schema}.effects e SET state = 'IN_DOUBT', in_doubt_at = clock_timestamp()
      FROM held h WHERE e.job_id = h.job_id AND e.state = 'DISPATCHED'
@@ -112,6 +121,8 @@ BEGIN
        state = (CASE WHEN h.charged THEN 'RUNNING' ELSE 'PENDING' END)::{schema}.oracle_job_state,
        lease_expires_at = CASE WHEN h.charged THEN least(j.lease_expires_at, clock_timestamp()) END,
        worker_id = CASE WHEN h.charged THEN j.worker_id END,
+       attempt_version = CASE WHEN h.charged THEN j.attempt_version END,
+       attempt_started_at = CASE WHEN h.charged THEN j.attempt_started_at END,
        run_after = CASE WHEN h.charged THEN j.run_after ELSE clock_timestamp() END,
        interruptions = j.interruptions + (NOT h.charged)::integer,
        hold_reason = CASE WHEN NOT h.charged AND h.unsafe_doubt THEN 'effect in doubt' END,

@@ -5,12 +5,6 @@
 -- A job that others were made from. The column never changes and is NULL on a job's ordinary way.
 CREATE INDEX idx_jobs_replay_of ON {schema}.jobs (replay_of) WHERE replay_of IS NOT NULL;
 
--- Logs and artifacts are written for running attempts only, by functions that hold them, and attempts are deleted here
--- only, of finished jobs: nothing is left for these keys to guard. Their cascades took two queries per attempt, which
--- were two thirds of what pruning costs (docs/decisions/0018-pruning-that-keeps-up.md).
-ALTER TABLE {schema}.attempt_logs DROP CONSTRAINT attempt_logs_job_id_attempt_no_fkey;
-ALTER TABLE {schema}.artifacts DROP CONSTRAINT artifacts_job_id_attempt_no_fkey;
-
 -- The first id that a program could have minted at a moment: ids of version 7 begin with their time.
 CREATE FUNCTION {schema}.first_id_at(moment timestamptz) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,7 +75,8 @@ BEGIN
     DELETE FROM {schema}.evolution_jobs WHERE job_id = ANY (old);
     DELETE FROM {schema}.attempt_logs WHERE job_id = ANY (old);
     DELETE FROM {schema}.artifacts WHERE job_id = ANY (old);
-    DELETE FROM {schema}.attempts WHERE job_id = ANY (old);
+    DELETE FROM {schema}.attempt_reports WHERE job_id = ANY (old);
+    DELETE FROM {schema}.past_attempts WHERE job_id = ANY (old);
     DELETE FROM {schema}.jobs WHERE job_id = ANY (old);
   END IF;
   deleted := cardinality(old);
@@ -153,7 +148,7 @@ DO $$
 BEGIN
   IF current_setting('server_version_num')::integer >= 170000 THEN
     GRANT MAINTAIN ON {schema}.ready_jobs, {schema}.timers, {schema}.claims, {schema}.outbox, {schema}.jobs,
-      {schema}.attempts, {schema}.results, {schema}.attempt_logs TO {role}_worker;
+      {schema}.results, {schema}.past_attempts, {schema}.attempt_reports, {schema}.attempt_logs TO {role}_worker;
   END IF;
 END
 $$;

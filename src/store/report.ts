@@ -47,7 +47,6 @@ export async function report(db: Database, reports: Report[]): Promise<Set<strin
       reports.map(({ lease, progress, used, lines }) => ({
         job_id: lease.jobId,
         attempt_id: lease.attemptId,
-        attempt_no: lease.attemptNo,
         progress: progress?.text,
         progress_age: progress && age(progress.madeAt),
         ...used,

@@ -32,7 +32,7 @@ const supersede = statement<{ attempt_id: string; state: string }>(
      SELECT * FROM jsonb_to_recordset($1::jsonb)
        AS o(job_id uuid, attempt_id uuid, attempt_no integer, output jsonb)
    ), kept AS (
-     UPDATE {schema}.attempts a SET status = 'SUPERSEDED', late_output = late.output
+     UPDATE {schema}.past_attempts a SET status = 'SUPERSEDED', late_output = late.output
      FROM late
      WHERE a.job_id = late.job_id AND a.attempt_no = late.attempt_no AND a.attempt_id = late.attempt_id
        AND a.status = 'LEASE_EXPIRED'

@@ -44,9 +44,21 @@ const listTenants = statement<TenantRow>(
      SELECT tenant_id, count(*) AS jobs, sum(pg_column_size(input_payload)) AS bytes
      FROM {schema}.jobs WHERE created_at >= (SELECT moment FROM since) GROUP BY tenant_id
    ), tried AS (
-     SELECT tenant_id, count(*) AS attempts, sum(tokens) AS tokens, sum(cost) AS cost,
-       sum(extract(epoch FROM coalesce(ended_at, clock_timestamp()) - started_at)) AS run_seconds
-     FROM {schema}.attempts WHERE started_at >= (SELECT moment FROM since) GROUP BY tenant_id
+     SELECT a.tenant_id, count(*) AS attempts, sum(r.tokens) AS tokens, sum(r.cost) AS cost,
+       sum(extract(epoch FROM coalesce(a.ended_at, clock_timestamp()) - a.started_at)) AS run_seconds
+     FROM (
+       SELECT job_id, attempt_no, tenant_id, started_at, ended_at FROM {schema}.past_attempts
+       WHERE started_at >= (SELECT moment FROM since)
+       UNION ALL
+       SELECT j.job_id, j.attempt_count, j.tenant_id, j.attempt_started_at, j.completed_at
+       FROM {schema}.results s JOIN {schema}.jobs j ON j.job_id = s.job_id
+       WHERE s.created_at >= (SELECT moment FROM since) AND j.attempt_started_at >= (SELECT moment FROM since)
+       UNION ALL
+       SELECT j.job_id, j.attempt_count, j.tenant_id, j.attempt_started_at, NULL
+       FROM {schema}.running_jobs() r JOIN {schema}.jobs j ON j.job_id = r
+       WHERE j.attempt_started_at >= (SELECT moment FROM since)
+     ) a LEFT JOIN {schema}.attempt_reports r ON r.job_id = a.job_id AND r.attempt_no = a.attempt_no
+     GROUP BY a.tenant_id
    ), done AS (
      SELECT tenant_id, count(*) AS results, sum(pg_column_size(result_payload)) AS bytes
      FROM {schema}.results WHERE created_at >= (SELECT moment FROM since) GROUP BY tenant_id

@@ -5,7 +5,7 @@ export type Littered = "by jobs" | "by pruning";
 
 const tables: Record<Littered, string[]> = {
   "by jobs": ["ready_jobs", "timers", "claims", "outbox"],
-  "by pruning": ["jobs", "attempts", "results", "attempt_logs"],
+  "by pruning": ["jobs", "results", "past_attempts", "attempt_reports", "attempt_logs"],
 };
 
 /** Larger tables are left to autovacuum: a gigabyte takes up to five seconds, and a call has thirty. */

@@ -10,14 +10,17 @@ const catalogue = `
     format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
       || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '')
       || coalesce(' grants ' || (SELECT string_agg(x::text, ',' ORDER BY x::text) FROM unnest(a.attacl) x), '') AS shape
-  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'c')
+  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'c', 'v')
   LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
   WHERE c.relnamespace = $1::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
   SELECT 'table ' || c.relname, concat_ws(' ', pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
     c.reloptions::text, (SELECT string_agg(x.grants, ',' ORDER BY x.grants) FROM (
       SELECT regexp_replace(a::text, 'm\\*?([a-zA-Z*]*/)', '\\1') AS grants FROM unnest(c.relacl) a) x))
-  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
+  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'v')
+  UNION ALL
+  SELECT 'view ' || c.relname, pg_get_viewdef(c.oid)
+  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'v'
   UNION ALL
   SELECT 'constraint ' || c.conrelid::regclass || '.' || c.conname, pg_get_constraintdef(c.oid)
   FROM pg_constraint c WHERE c.connamespace = $1::regnamespace AND c.contype <> 'n'

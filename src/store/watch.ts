@@ -12,12 +12,12 @@ export interface JobVersion {
 const versions = statement<{ job_id: string; version: string; last_seq: number }>(
   "watch-jobs",
   `SELECT j.job_id, md5(concat_ws(' ', j.state, j.attempt_count, j.updated_at, j.lease_expires_at, j.hold_reason,
-       j.cancel_requested_at, a.status, a.progress ->> 'at')) AS version,
+       j.cancel_requested_at, r.progress ->> 'at')) AS version,
      coalesce((
        SELECT l.seq FROM {schema}.attempt_logs l WHERE l.job_id = j.job_id AND l.attempt_no = j.attempt_count
        ORDER BY l.seq DESC LIMIT 1), 0) AS last_seq
    FROM {schema}.jobs j
-   LEFT JOIN {schema}.attempts a ON a.job_id = j.job_id AND a.attempt_no = j.attempt_count
+   LEFT JOIN {schema}.attempt_reports r ON r.job_id = j.job_id AND r.attempt_no = j.attempt_count
    WHERE j.job_id = ANY ($1::uuid[])`,
 );
 
