@@ -558,7 +558,7 @@ $$;
 -- Completes jobs and returns the attempts that could not. The fence comes first: what does not match job, attempt and
 -- RUNNING is not in `won`, and only what is in `won` gets a result. Nor is a job that has an
 -- effect open or in doubt: it has not succeeded. p_recorded says for which jobs there may be steps, effects or
--- artifacts; the others need no look.
+-- artifacts; the others need no look. Only ids and places go through the joins: payloads would be copied with every step.
 -- Locks: the jobs.
 CREATE FUNCTION {schema}.settle_succeeded(
   p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_versions text[],
@@ -576,19 +576,18 @@ BEGIN
      UPDATE {schema}.jobs j SET
        state = 'SUCCEEDED', completed_at = clock_timestamp(), updated_at = clock_timestamp(),
        lease_expires_at = NULL, error_json = NULL, active_spec_hash = NULL
-     FROM unnest(p_job_ids, p_attempt_ids, p_payloads, p_content_hashes, p_versions, p_recorded)
-       AS o(job_id, attempt_id, payload, content_hash, version, recorded)
+     FROM unnest(p_job_ids, p_attempt_ids) WITH ORDINALITY AS o(job_id, attempt_id, n)
      WHERE j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
        AND NOT EXISTS (
          SELECT FROM {schema}.effects e WHERE e.job_id = o.job_id AND e.state NOT IN ('CONFIRMED', 'FAILED'))
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.tenant_id, j.spec_hash,
-       o.payload, o.content_hash, o.version, o.recorded
+       o.n
    ), stored AS (
      INSERT INTO {schema}.results (job_id, attempt_id, tenant_id, content_hash, provenance_hash, result_payload)
-     SELECT job_id, attempt_id, tenant_id, content_hash,
-       {schema}.provenance_hash(spec_hash, version, attempt_id, attempt_no, NULL, content_hash,
-         CASE WHEN recorded THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
-       payload::jsonb
+     SELECT job_id, attempt_id, tenant_id, p_content_hashes[n],
+       {schema}.provenance_hash(spec_hash, p_versions[n], attempt_id, attempt_no, NULL, p_content_hashes[n],
+         CASE WHEN p_recorded[n] THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
+       p_payloads[n]::jsonb
      FROM won
    ), done_hints AS (
      DELETE FROM {schema}.claims WHERE claim_id = ANY (p_finished_claims)
