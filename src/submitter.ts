@@ -1,7 +1,8 @@
 import { Announcer } from "./announcer.js";
 import type { Dispatcher } from "./core/dispatch.js";
 import type { Database, SqlClient } from "./store/database.js";
-import { type Enqueued, enqueue, enqueueEach, type NewJob } from "./store/enqueue.js";
+import { enqueue, enqueueEach } from "./store/enqueue.js";
+import type { Enqueued, NewJob } from "./store/new-job.js";
 import { Submissions } from "./submissions.js";
 
 /**
