@@ -33,8 +33,6 @@ export async function insertAlike(
   { client, announcing = false }: SubmitOptions,
 ): Promise<void> {
   const { tenantId, queue, type, priority, maxAttempts, timeoutSeconds } = jobs[0] as NewJob;
-  // The caller's client may be another driver's.
-  const form = client ? written : binary;
   await db.query(
     statementAlike,
     [
@@ -44,9 +42,10 @@ export async function insertAlike(
       priority,
       maxAttempts,
       timeoutSeconds ?? null,
-      form.ids(jobs.map((job) => job.jobId)),
-      form.texts(jobs.map((job) => job.specHash)),
-      form.texts(jobs.map((job) => job.inputText)),
+      // The caller's client may be another driver's.
+      (client ? written : binary).ids(jobs.map((job) => job.jobId)),
+      jobs.map((job) => job.specHash).join("\n"),
+      jobs.map((job) => job.inputText).join("\n"),
       announcing,
     ],
     client,
