@@ -1,5 +1,5 @@
 import type { Announcement, Dispatcher } from "./core/dispatch.js";
-import type { NewJob, Outcome } from "./store/enqueue.js";
+import type { NewJob, Outcome } from "./store/new-job.js";
 
 /** Announces submitted jobs without making the submitter wait; a broker that does not answer costs only time. */
 export class Announcer {

@@ -4,7 +4,7 @@ import type { Job, Result } from "./core/job.js";
 import type { JsonValue } from "./core/json.js";
 import type { JobState } from "./core/states.js";
 import type { JobDefinition } from "./handlers/define.js";
-import type { Enqueued } from "./store/enqueue.js";
+import type { Enqueued } from "./store/new-job.js";
 
 /** What submitting a job takes, and what it gives in the end; a job known by its name only takes and gives anything. */
 export type Input<D> =

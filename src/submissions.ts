@@ -1,6 +1,6 @@
 import { OracleError } from "./core/errors.js";
 import { isRefused } from "./store/database-errors.js";
-import type { Enqueued, NewJob, Outcome } from "./store/enqueue.js";
+import type { Enqueued, NewJob, Outcome } from "./store/new-job.js";
 
 interface Waiting {
   job: NewJob;

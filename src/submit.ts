@@ -7,7 +7,7 @@ import { type JsonLimits, type JsonValue, toJsonText } from "./core/json.js";
 import { checkOptionNames, type OptionNames } from "./core/options.js";
 import { isJobDefinition, type JobDefinition } from "./handlers/define.js";
 import type { SqlClient } from "./store/database.js";
-import type { NewJob } from "./store/enqueue.js";
+import type { NewJob } from "./store/new-job.js";
 
 export interface EnqueueOptions {
   /** Idempotency key, unique within the tenant. Default: the job's own id. */

@@ -1,7 +1,8 @@
 import { Announcer } from "./announcer.js";
 import type { Dispatcher } from "./core/dispatch.js";
 import type { Database, SqlClient } from "./store/database.js";
-import { type Enqueued, enqueue, enqueueEach, type NewJob } from "./store/enqueue.js";
+import { enqueue, enqueueEach } from "./store/enqueue.js";
+import type { Enqueued, NewJob } from "./store/new-job.js";
 import { Submissions } from "./submissions.js";
 
 /**
@@ -49,8 +50,9 @@ export class Submitter {
   }
 }
 
-/** Jobs per statement of a bulk enqueue. */
-const BULK = 2000;
+/** One statement's share of a bulk enqueue. */
+const MOST_JOBS = 2000;
+const MOST_CHARACTERS = 16_777_216;
 
 /** Stores prepared rows in chunks, so many at a time. */
 async function inChunks(
@@ -58,9 +60,7 @@ async function inChunks(
   atOnce: number,
   store: (chunk: NewJob[]) => Promise<Enqueued[]>,
 ): Promise<Enqueued[]> {
-  const chunks = Array.from({ length: Math.ceil(jobs.length / BULK) }, (_, n) =>
-    jobs.slice(n * BULK, (n + 1) * BULK),
-  );
+  const chunks = toChunks(jobs);
   const stored: Enqueued[][] = [];
   let next = 0;
   const lane = async () => {
@@ -70,4 +70,20 @@ async function inChunks(
   const failed = lanes.find((result) => result.status === "rejected");
   if (failed) throw failed.reason;
   return stored.flat();
+}
+
+function toChunks(jobs: NewJob[]): NewJob[][] {
+  const chunks: NewJob[][] = [];
+  let chunk: NewJob[] = [];
+  let characters = 0;
+  for (const job of jobs) {
+    characters += job.inputText.length;
+    if (chunk.length === 0 || chunk.length === MOST_JOBS || characters > MOST_CHARACTERS) {
+      chunk = [];
+      chunks.push(chunk);
+      characters = job.inputText.length;
+    }
+    chunk.push(job);
+  }
+  return chunks;
 }

@@ -226,6 +226,7 @@ describe("names and functions of one's own", () => {
       "current_tenant",
       "decide_plan",
       "enqueue",
+      "enqueue_alike",
       "enqueue_jobs",
       "has_tokens",
       "key_as_id",

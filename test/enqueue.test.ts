@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { isTransient } from "../dist/store/database-errors.js";
 import { echo } from "./support/jobs.js";
 import { useLogins } from "./support/logins.js";
-import { useTestDatabase } from "./support/oracle.js";
+import { until, useTestDatabase } from "./support/oracle.js";
 
 const db = useTestDatabase();
 const login = useLogins(db);
@@ -164,6 +165,42 @@ describe("many at once", () => {
     ]);
     expect(new Set([...a, ...b].map((handle) => handle.id)).size).toBe(300);
     expect([...a, ...b].filter((handle) => handle.created)).toHaveLength(300);
+  });
+});
+
+describe("the same rows once more, after a lost reply", () => {
+  const prepared = () => Promise.all([1, 2, 3].map((n) => db.oracle.prepare("again", { n }, {})));
+  const stored = (ids: string[]) =>
+    db.sql("SELECT job_id FROM oracle.jobs JOIN oracle.ready_jobs USING (job_id) WHERE job_id = ANY ($1)", [
+      ids,
+    ]);
+
+  it("are stored once", async () => {
+    const rows = await prepared();
+    const ids = rows.map((row) => row.jobId);
+    await db.oracle.submitter.many(rows);
+    expect(await db.oracle.submitter.many(rows)).toEqual(
+      ids.map((jobId) => ({ jobId, created: true, joined: null })),
+    );
+    expect(await stored(ids)).toHaveLength(3);
+  });
+
+  it("are found by the next try when the first one ends during the second", async () => {
+    const rows = await prepared();
+    const first = new pg.Client(db.url);
+    await first.connect();
+    await first.query("BEGIN");
+    await db.oracle.submitter.many(rows, first);
+    const second = db.oracle.submitter.many(rows).catch((error: unknown) => error);
+    await until("the second waits", async () => {
+      const waiting = "SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted";
+      return (await db.sql(waiting)).length > 0;
+    });
+    await first.query("COMMIT");
+    await first.end();
+    expect(isTransient(await second)).toBe(true);
+    await db.oracle.submitter.many(rows);
+    expect(await stored(rows.map((row) => row.jobId))).toHaveLength(3);
   });
 });
 

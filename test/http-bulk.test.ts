@@ -122,14 +122,14 @@ describe("POST /jobs/bulk", () => {
   it("says how much is stored when it cannot go on", async () => {
     const token = await server.token("operator");
     await server.fetch("/session", { token });
-    await db.sql("ALTER FUNCTION oracle.enqueue_jobs RENAME TO away");
+    await db.sql("ALTER FUNCTION oracle.enqueue_alike RENAME TO away");
     try {
       const { answers } = await bulk(line({ type: "x", input: 1, queue: "broken" }), token);
       expect(answers).toMatchObject([
         { done: false, lines: 1, stored: 0, error: { code: "SCHEMA_OUTDATED" } },
       ]);
     } finally {
-      await db.sql("ALTER FUNCTION oracle.away RENAME TO enqueue_jobs");
+      await db.sql("ALTER FUNCTION oracle.away RENAME TO enqueue_alike");
     }
     expect(await stored("broken")).toBe(0);
   });

@@ -184,6 +184,52 @@ BEGIN
 END
 $$;
 
+-- The ordinary submission: jobs that are due at once, differ in their inputs only, and have no key and no twin to join.
+-- What they have in common is said once, and no row is inserted on trial as ON CONFLICT does it. Where their queue or
+-- tenant has rules of its own, or an earlier try whose reply was lost has stored them, enqueue_jobs sees to it.
+-- Hashes and inputs come as one text each, a line for every job: neither has line breaks in it, and what would be quoted
+-- as the elements of an array and read letter by letter is cut in one go.
+CREATE FUNCTION {schema}.enqueue_alike(
+  p_tenant text, p_queue text, p_type text, p_priority integer, p_max_attempts integer, p_timeout integer,
+  p_job_ids uuid[], p_spec_hashes text, p_inputs text, p_announcing boolean
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+DECLARE
+  moment constant timestamptz := clock_timestamp();
+  jobs constant integer[] := ARRAY[cardinality(p_job_ids)];
+  spec_hashes constant text[] := string_to_array(p_spec_hashes, E'\n');
+  inputs constant text[] := string_to_array(p_inputs, E'\n');
+BEGIN
+  PERFORM {schema}.check_tenants(ARRAY[p_tenant]);
+  IF EXISTS (
+      SELECT FROM {schema}.queues q
+      WHERE q.queue_name = p_queue AND (q.ageing_seconds IS NOT NULL OR q.announced))
+    OR EXISTS (
+      SELECT FROM {schema}.tenants t
+      WHERE t.tenant_id = p_tenant AND (t.max_waiting IS NOT NULL OR t.enqueue_limit IS NOT NULL))
+    OR EXISTS (SELECT FROM {schema}.jobs j WHERE j.job_id = p_job_ids[1])
+  THEN
+    PERFORM FROM {schema}.enqueue_jobs(
+      p_job_ids, array_fill(p_tenant, jobs), array_fill(p_queue, jobs), array_fill(p_type, jobs), NULL, spec_hashes,
+      NULL, array_fill(p_priority, jobs), array_fill(p_max_attempts, jobs), array_fill(p_timeout, jobs),
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, inputs, p_announcing);
+    RETURN;
+  END IF;
+  INSERT INTO {schema}.jobs (
+    job_id, tenant_id, queue_name, job_type, idempotency_key, spec_hash, priority, max_attempts, timeout_seconds,
+    run_after, input_payload)
+  SELECT j.job_id, p_tenant, p_queue, p_type, j.job_id::text, j.spec_hash, p_priority, p_max_attempts, p_timeout,
+    moment, j.input::jsonb
+  FROM unnest(p_job_ids, spec_hashes, inputs) AS j(job_id, spec_hash, input);
+  INSERT INTO {schema}.ready_jobs (queue_name, tenant_id, rank, ready_at, job_id)
+  SELECT p_queue, p_tenant, -p_priority, moment, j.job_id FROM unnest(p_job_ids) AS j(job_id);
+  PERFORM {schema}.wake(p_queue);
+END
+$$;
+
 -- What every way into a job returns of it.
 CREATE TYPE {schema}.lease AS (
   job_id uuid,

@@ -41,6 +41,16 @@ BEGIN
       RETURN;
     END IF;
   END IF;
+  IF enqueue.key IS NULL AND dedupe IS NULL AND enqueue.run_after IS NULL AND enqueue.deadline IS NULL
+    AND enqueue.handler_version IS NULL AND enqueue.concurrency_key IS NULL AND enqueue.concurrency_limit IS NULL
+  THEN
+    id := {schema}.new_id();
+    PERFORM {schema}.enqueue_alike(
+      tenant, enqueue.queue, enqueue.job_type, enqueue.priority, enqueue.max_attempts, enqueue.timeout_seconds,
+      ARRAY[id], hash, enqueue.input::text, false);
+    RETURN QUERY SELECT id, true;
+    RETURN;
+  END IF;
   FOR round IN 1 .. 10 LOOP
     id := {schema}.new_id();
     PERFORM FROM {schema}.enqueue_jobs(

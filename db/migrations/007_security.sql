@@ -65,9 +65,9 @@ GRANT SELECT ON {schema}.queues TO {role}_server;
 GRANT SELECT, INSERT (tenant_id, job_id, action, details) ON {schema}.audit TO {role}_worker, {role}_server;
 GRANT SELECT ON {schema}.tenant_logins TO {role}_worker;
 
--- Trigger functions cannot be called. What starts and completes jobs is the worker's alone; enqueue_jobs trusts
--- the hashes and sizes it is given, so other languages and tenants use enqueue. A policy's function is called
--- with the rights of whoever reads the table.
+-- Trigger functions cannot be called. What starts and completes jobs is the worker's alone; enqueue_jobs and
+-- enqueue_alike trust the hashes and sizes they are given, so other languages and tenants use enqueue. A policy's
+-- function is called with the rights of whoever reads the table.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}_worker;
 GRANT EXECUTE ON FUNCTION {schema}.current_tenant, {schema}.all_attempts, {schema}.enqueue TO {role}_server, {role}_tenant;
-GRANT EXECUTE ON FUNCTION {schema}.enqueue_jobs, {schema}.key_as_id TO {role}_server;
+GRANT EXECUTE ON FUNCTION {schema}.enqueue_jobs, {schema}.enqueue_alike, {schema}.key_as_id TO {role}_server;

@@ -1,6 +1,6 @@
 import { OracleError } from "../core/errors.js";
 import { type JsonLimits, type JsonValue, parseJsonText } from "../core/json.js";
-import type { NewJob } from "../store/enqueue.js";
+import type { NewJob } from "../store/new-job.js";
 import { type EnqueueOptions, toNewJob } from "../submit.js";
 import type { Line } from "./lines.js";
 import { parseMoment } from "./parse.js";

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { IdempotencyConflict, OracleError } from "../core/errors.js";
 import type { Oracle } from "../oracle.js";
 import { isTransient } from "../store/database-errors.js";
-import type { NewJob } from "../store/enqueue.js";
+import type { NewJob } from "../store/new-job.js";
 import type { EnqueueOptions } from "../submit.js";
 import { atLine, longestLine, toBulkJob } from "./bulk-line.js";
 import { openSource, payloadLimits } from "./input.js";

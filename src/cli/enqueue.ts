@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { OracleError } from "../core/errors.js";
 import type { Oracle } from "../oracle.js";
-import type { Enqueued, NewJob } from "../store/enqueue.js";
+import type { Enqueued, NewJob } from "../store/new-job.js";
 import { requireJob } from "../store/read.js";
 import { type EnqueueOptions, nameLengths, submissionBounds, toNewJob } from "../submit.js";
 import { action, type Call, examples } from "./command.js";

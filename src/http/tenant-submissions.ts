@@ -1,5 +1,6 @@
 import type { Database } from "../store/database.js";
-import { type Enqueued, enqueueEach, type NewJob } from "../store/enqueue.js";
+import { enqueueEach } from "../store/enqueue.js";
+import type { Enqueued, NewJob } from "../store/new-job.js";
 import { Submissions } from "../submissions.js";
 
 /** Single submissions by way of the API: those of one tenant share a transaction, which acts for no other. */

@@ -1,7 +1,8 @@
 import { OracleError } from "../../core/errors.js";
-import { type Enqueued, enqueue, type NewJob } from "../../store/enqueue.js";
+import { enqueue } from "../../store/enqueue.js";
 import { checkFork } from "../../store/fork.js";
 import { list } from "../../store/list.js";
+import type { Enqueued, NewJob } from "../../store/new-job.js";
 import { getAttempts, requireJob } from "../../store/read.js";
 import { takeOverSteps } from "../../store/steps.js";
 import { likeness } from "../../submit.js";
