@@ -24,6 +24,7 @@ async function runHotStatements(store: Database, queue: string): Promise<void> {
     Array.from({ length: 20 }, (_, n) => ({ n })),
     { queue },
   );
+  await db.oracle.enqueue("any", {}, { queue, key: queue });
   const { leases } = await claimFrom(store, queue, { workerId: queue });
   const [first, second, third, fourth] = leases as [Lease, Lease, Lease, Lease];
   await renew(store, leases, 60);
