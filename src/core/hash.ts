@@ -33,14 +33,24 @@ function container(value: JsonValue[] | { [key: string]: JsonValue }): string {
   return `{${text}}`;
 }
 
-/** By UTF-16 code units, as RFC 8785 wants and as JavaScript compares. Most keys are few, many in order. */
+/** By UTF-16 code units, as RFC 8785 wants and as JavaScript compares. */
 function sorted(keys: string[]): string[] {
+  return keys.length <= FEW_KEYS ? insertionSorted(keys) : keys.sort();
+}
+
+/** Most objects have few keys, many in order: `sort` would allocate more for them than the rest of their text. */
+function insertionSorted(keys: string[]): string[] {
   for (let index = 1; index < keys.length; index++) {
-    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort();
+    const key = keys[index] as string;
+    let at = index;
+    for (; at > 0 && (keys[at - 1] as string) > key; at--) keys[at] = keys[at - 1] as string;
+    keys[at] = key;
   }
   return keys;
 }
 
+/** Up to so many keys are sorted where they are. */
+const FEW_KEYS = 16;
 const needsEscape = /["\\\p{Cc}\p{Cs}]/u;
 
 /** JSON.stringify of a short text costs more than looking whether there is anything to escape. */

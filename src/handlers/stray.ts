@@ -37,7 +37,21 @@ export function asOwner<T>(work: (given: T) => unknown, given: T): unknown {
   return owners === undefined ? work(given) : own(owners, () => work(given));
 }
 
-function own(storage: AsyncLocalStorage<Owner>, work: () => unknown): Promise<unknown> {
+function own(storage: AsyncLocalStorage<Owner>, work: () => unknown): unknown {
+  const owner: Owner = { fail: () => {}, over: false };
+  let returned: unknown;
+  try {
+    returned = storage.run(owner, work);
+  } catch (thrown) {
+    owner.over = true;
+    throw thrown;
+  }
+  if (returned instanceof Promise) return untilOver(owner, returned);
+  owner.over = true;
+  return returned;
+}
+
+function untilOver(owner: Owner, returned: Promise<unknown>): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const end =
       <V>(settle: (value: V) => void) =>
@@ -45,7 +59,7 @@ function own(storage: AsyncLocalStorage<Owner>, work: () => unknown): Promise<un
         owner.over = true;
         settle(value);
       };
-    const owner: Owner = { fail: end(reject), over: false };
-    storage.run(owner, async () => work()).then(end(resolve), end(reject));
+    owner.fail = end(reject);
+    returned.then(end(resolve), end(reject));
   });
 }

@@ -137,13 +137,7 @@ export class Claimer {
   }
 
   private note(asked: Asked[], { leases, parked }: Claim): void {
-    const claimed = new Map<string, Lease[]>();
-    for (const lease of leases) {
-      const name = nameOf(lease);
-      const others = claimed.get(name);
-      if (others) others.push(lease);
-      else claimed.set(name, [lease]);
-    }
+    const claimed = groupBySlice(asked, leases);
     for (const { share, slice, quota } of asked) {
       const got = claimed.get(nameOf(slice)) ?? [];
       share.served += got.length / slice.weight;
@@ -205,6 +199,21 @@ export class Claimer {
 
 function nameOf({ queue, tenantId }: { queue: string; tenantId: string }): string {
   return `${queue}\n${tenantId}`;
+}
+
+/** By the slices' names. */
+function groupBySlice(asked: Asked[], leases: Lease[]): Map<string, Lease[]> {
+  const [only] = asked;
+  // Mostly one slice is asked; a name made for each lease would be a good part of a short job.
+  if (only && asked.length === 1) return new Map([[nameOf(only.slice), leases]]);
+  const groups = new Map<string, Lease[]>();
+  for (const lease of leases) {
+    const name = nameOf(lease);
+    const others = groups.get(name);
+    if (others) others.push(lease);
+    else groups.set(name, [lease]);
+  }
+  return groups;
 }
 
 /** What was claimed lies behind us: the next claim need not walk over it again. */

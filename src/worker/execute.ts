@@ -11,21 +11,41 @@ import type { Attempt } from "./attempt.js";
 import { AttemptContext, type AttemptServices } from "./context.js";
 import { Ledger } from "./ledger.js";
 
-/** One attempt from its lease to its outcome. Never throws. */
-export async function execute(
+/** One attempt from its lease to its outcome, which comes at once where the handler answers at once. Never throws. */
+export function execute(
   attempt: Attempt,
   definition: JobDefinition,
   runner: Runner,
   services: AttemptServices,
   limits: JsonLimits,
-): Promise<Outcome> {
+): Outcome | Promise<Outcome> {
   const { lease } = attempt;
   const ledger = new Ledger(attempt, definition, services.records);
+  let output: unknown;
   try {
     const context = new AttemptContext(attempt, services, ledger);
-    const output = await runner.run({ lease, definition, context, recorder: ledger, clock: attempt });
+    output = runner.run({ lease, definition, context, recorder: ledger, clock: attempt });
+    if (!(output instanceof Promise) && !ledger.used) {
+      ledger.close();
+      return succeed(output, lease, definition, ledger, limits);
+    }
+  } catch (thrown) {
+    output = Promise.reject(thrown);
+  }
+  return conclude(output, attempt, definition, ledger, limits);
+}
+
+async function conclude(
+  output: unknown,
+  attempt: Attempt,
+  definition: JobDefinition,
+  ledger: Ledger,
+  limits: JsonLimits,
+): Promise<Outcome> {
+  try {
+    const value = await output;
     if (ledger.used) await ledger.finish();
-    return succeed(output, lease, definition, ledger, limits);
+    return succeed(value, attempt.lease, definition, ledger, limits);
   } catch (thrown) {
     if (ledger.used) await ledger.quiet();
     if (ledger.hold && attempt.stopReason !== "cancel") return { kind: "held", ...ledger.hold };

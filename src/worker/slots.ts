@@ -67,6 +67,7 @@ export class Slots {
   /** Attempts that have ended and whose last words are being written. */
   private reporting = 0;
   private averageMs = 1000;
+  private startDue = false;
   private closed = false;
 
   constructor(
@@ -172,20 +173,23 @@ export class Slots {
   }
 
   private startWaiting(): void {
-    const starting: Attempt[] = [];
-    for (let free = this.options.concurrency - this.running.size; free > 0; free--) {
-      const next = this.waiting.shift();
-      if (!next) break;
-      starting.push(new Attempt(next.lease, next.claimId, next.slot, this.timeoutOf(next.lease) * 1000));
-    }
+    const free = Math.max(0, this.options.concurrency - this.running.size);
+    const starting = this.waiting.slice(0, free);
     if (starting.length === 0) return;
     this.options.journal?.started(starting.map(({ lease }) => lease.jobId));
-    for (const attempt of starting) {
-      this.running.set(attempt.lease.attemptId, attempt);
-      attempt.onClock = this.announce;
-      this.announce(attempt);
+    // One by one: a handler that ends at once gives its slot back, and its time is not the next one's.
+    for (let left = starting.length; left > 0; left--) {
+      const next = this.waiting.shift();
+      if (next) this.start(next);
     }
-    for (const attempt of starting) this.run(attempt);
+  }
+
+  private start({ lease, claimId, slot }: Claimed): void {
+    const attempt = new Attempt(lease, claimId, slot, this.timeoutOf(lease) * 1000);
+    this.running.set(lease.attemptId, attempt);
+    attempt.onClock = this.announce;
+    this.announce(attempt);
+    this.run(attempt);
   }
 
   /** Tells the renewal thread what to do if the event loop cannot end this attempt in time. */
@@ -207,7 +211,8 @@ export class Slots {
     const ended = definition
       ? execute(attempt, definition, runners.choose(definition, lease), services(lease), limits)
       : this.events.onUnknownType(lease);
-    void ended.then((outcome) => this.finish(attempt, outcome));
+    if (ended instanceof Promise) void ended.then((outcome) => this.finish(attempt, outcome));
+    else this.finish(attempt, ended);
   }
 
   /** The handler has ended, or was given up on: the slot is free, the outcome goes to the settler. */
@@ -220,6 +225,14 @@ export class Slots {
     this.averageMs += (ms - this.averageMs) * 0.05;
     this.options.journal?.ended(lease.jobId);
     this.settleReported(attempt, outcome, ms / 1000);
+    if (!this.startDue) void this.startSoon();
+  }
+
+  /** What ends in one turn of the loop makes room together, so that others start and are asked for together. */
+  private async startSoon(): Promise<void> {
+    this.startDue = true;
+    await null;
+    this.startDue = false;
     if (this.closed) return;
     this.startWaiting();
     if (this.room() > 0) this.events.onRoom();
