@@ -270,7 +270,7 @@ export const holes = [
     undo: [
       {
         within: ["src/core/hash.ts"],
-        find: "return keys.sort();",
+        find: "return keys.length <= FEW_KEYS ? insertionSorted(keys) : keys.sort();",
         replace: "return keys.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));",
       },
     ],
