@@ -179,7 +179,7 @@ describe("what the application's role may not do", () => {
 
   it.each(["server", "tenant"] as const)("start or complete jobs as %s", async (role) => {
     await expect(
-      db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}', '{}', '{}')"),
+      db.as(role, "SELECT oracle.settle_succeeded('{}', '{}', '{}', '{}', '{}', '{}')"),
     ).rejects.toMatchObject({ code: "42501" });
     await expect(
       db.as(role, "SELECT oracle.acquire_jobs(ARRAY[gen_random_uuid()], 'me', 60, gen_random_uuid(), NULL)"),

@@ -607,8 +607,8 @@ $$;
 -- artifacts; the others need no look. Only ids and places go through the joins: payloads would be copied with every step.
 -- Locks: the jobs.
 CREATE FUNCTION {schema}.settle_succeeded(
-  p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_versions text[],
-  p_recorded boolean[], p_finished_claims uuid[]
+  p_job_ids uuid[], p_attempt_ids uuid[], p_payloads text[], p_content_hashes text[], p_recorded boolean[],
+  p_finished_claims uuid[]
 ) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -627,11 +627,11 @@ BEGIN
        AND NOT EXISTS (
          SELECT FROM {schema}.effects e WHERE e.job_id = o.job_id AND e.state NOT IN ('CONFIRMED', 'FAILED'))
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.tenant_id, j.spec_hash,
-       o.n
+       j.attempt_version, o.n
    ), stored AS (
      INSERT INTO {schema}.results (job_id, attempt_id, tenant_id, content_hash, provenance_hash, result_payload)
      SELECT job_id, attempt_id, tenant_id, p_content_hashes[n],
-       {schema}.provenance_hash(spec_hash, p_versions[n], attempt_id, attempt_no, NULL, p_content_hashes[n],
+       {schema}.provenance_hash(spec_hash, attempt_version, attempt_id, attempt_no, NULL, p_content_hashes[n],
          CASE WHEN p_recorded[n] THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
        p_payloads[n]::jsonb
      FROM won

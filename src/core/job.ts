@@ -97,8 +97,6 @@ export interface Success {
   kind: "succeeded";
   resultText: string;
   contentHash: string;
-  /** Of the handler that ran, as the claim recorded it with the attempt. */
-  handlerVersion?: string;
   /** Whether the job may have steps, effects or artifacts, which its provenance then covers. */
   recorded?: boolean;
   /** What commits together with the result, and when to try again if it cannot. */

@@ -8,10 +8,10 @@ export interface Settlement {
   outcome: Outcome;
 }
 
-// 005_lease_functions.sql: fences the jobs, stores the results and closes the attempts.
+// 005_lease_functions.sql: fences the jobs and stores the results.
 const settleAll = statement<{ attempt_id: string }>(
   "settle-succeeded",
-  `SELECT attempt_id FROM {schema}.settle_succeeded($1, $2, $3, $4, $5, $6, $7) AS attempt_id`,
+  `SELECT attempt_id FROM {schema}.settle_succeeded($1, $2, $3, $4, $5, $6) AS attempt_id`,
 );
 
 /** Completes jobs; returns the attempts that could not, because they had lost their job or left an effect open. */
@@ -26,7 +26,6 @@ export async function settleSucceeded(
     binary.ids(settlements.map(({ lease }) => lease.attemptId)),
     binary.texts(settlements.map(({ outcome }) => outcome.resultText)),
     binary.texts(settlements.map(({ outcome }) => outcome.contentHash)),
-    binary.texts(settlements.map(({ outcome }) => outcome.handlerVersion)),
     plainArray(settlements.map(({ outcome }) => outcome.recorded ?? false)),
     finishedClaims,
   ];

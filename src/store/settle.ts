@@ -75,6 +75,7 @@ export async function settle(
     const lost = new Set(await settleSucceeded(db, plain, finishedClaims));
     for (const { lease } of plain) if (!lost.has(lease.attemptId)) won.set(lease.attemptId, "SUCCEEDED");
   }
+  if (won.size === settlements.length) return won;
   const refused = succeeded.filter(({ lease }) => !won.has(lease.attemptId));
   const others = [
     ...settlements.filter(isOther).map(({ lease, outcome }) => toOtherOutcome(lease, outcome)),

@@ -58,7 +58,7 @@ async function conclude(
 function succeed(
   output: unknown,
   lease: Lease,
-  { version, backoff }: JobDefinition,
+  { backoff }: JobDefinition,
   { used, commits }: Ledger,
   limits: JsonLimits,
 ): Outcome {
@@ -68,7 +68,6 @@ function succeed(
       kind: "succeeded",
       resultText,
       contentHash: contentHash(output as JsonValue),
-      handlerVersion: version,
       recorded: used,
     };
     if (commits.length === 0) return success;

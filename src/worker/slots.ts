@@ -53,7 +53,9 @@ interface Claimed {
 
 /** Short jobs are claimed ahead, up to this much work, so that slots never wait for the database. */
 const PREFETCH_MS = 50;
-const PREFETCH_MOST = 2000;
+const PREFETCH_MOST = 6000;
+/** Jobs of one claim: enough to share its cost, few enough to come while the last ones still run. */
+const CLAIM_MOST = 1500;
 /** Outcomes that may wait to be written before no more jobs are taken. */
 const UNSETTLED_MOST = 4000;
 /** How long a handler that was told to stop may take before its slot is given to somebody else. */
@@ -107,9 +109,9 @@ export class Slots {
       PREFETCH_MOST,
       Math.floor((concurrency * PREFETCH_MS) / Math.max(0.05, this.averageMs)),
     );
-    // While a good half is still waiting, a bigger claim a little later is cheaper than a small one now.
-    if (this.waiting.length > ahead / 2) return 0;
-    return concurrency - this.running.size + ahead - this.waiting.length;
+    // While enough is still waiting, a bigger claim a little later is cheaper than a small one now.
+    if (this.waiting.length > ahead - Math.min(ahead / 2, CLAIM_MOST)) return 0;
+    return Math.min(CLAIM_MOST, concurrency - this.running.size + ahead - this.waiting.length);
   }
 
   admit({ claimId, leases }: Claim): void {
@@ -121,8 +123,9 @@ export class Slots {
     leases.forEach((lease, index) => {
       this.waiting.push({ lease, claimId, slot: slots[index] as number });
     });
+    // Not at once: the next claim is sent first, and made while these run.
     if (this.closed) this.handBackWaiting();
-    else this.startWaiting();
+    else setImmediate(() => this.closed || this.startWaiting());
   }
 
   /** No more jobs; those that have not started go back. Returns how many. */
