@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
--- Jobs and results are inserted by the functions of 005 only, reports, logs and artifacts by those of 008.
+-- Jobs and results are inserted by the functions of 005 and 006 only, reports, logs and artifacts by those of 008.
 GRANT SELECT ON {schema}.jobs TO {role}_worker, {role}_server, {role}_tenant;
 
 -- What a job is (type, input, hash, key, tenant, queue) never changes after its insert.

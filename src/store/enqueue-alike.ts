@@ -2,7 +2,7 @@ import { binary, written } from "./arrays.js";
 import { type Database, statement } from "./database.js";
 import type { NewJob, SubmitOptions } from "./new-job.js";
 
-// 005_lease_functions.sql: what most submissions are, at two thirds of the price of enqueue_jobs.
+// 006_enqueue.sql: what most submissions are, at two thirds of the price of enqueue_jobs.
 const statementAlike = statement<unknown>(
   "enqueue-alike",
   "SELECT {schema}.enqueue_alike($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

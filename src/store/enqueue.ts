@@ -4,7 +4,7 @@ import { type Database, type SqlClient, type Statement, statement } from "./data
 import { areAlike, insertAlike } from "./enqueue-alike.js";
 import type { Enqueued, NewJob, Outcome, SubmitOptions } from "./new-job.js";
 
-// 005_lease_functions.sql: inserts the jobs, makes them ready or sets their timers, and wakes workers.
+// 006_enqueue.sql: inserts the jobs, makes them ready or sets their timers, and wakes workers.
 const insertJobs = statement<{ job_id: string }>(
   "enqueue",
   `SELECT job_id FROM {schema}.enqueue_jobs(
