@@ -180,9 +180,9 @@ export const holes = [
     undo: [
       {
         within: sql,
-        find: /FROM (unnest\([^)]*\)\s+AS o\(job_id, attempt_id, payload, [^)]*\))([\s\S]*?)SELECT job_id, attempt_id, tenant_id, content_hash,[\s\S]*?payload::jsonb\s+FROM won/,
-        replace:
-          "FROM $1$2SELECT o.job_id, o.attempt_id, 'default', o.content_hash, '-', o.payload::jsonb FROM $1",
+        find: /SELECT job_id, attempt_id, tenant_id, p_content_hashes\[n\],[\s\S]*?p_payloads\[n\]::jsonb\s+FROM won/,
+        replace: `SELECT o.job_id, o.attempt_id, 'default', p_content_hashes[o.n], '-', p_payloads[o.n]::jsonb
+     FROM unnest(p_job_ids, p_attempt_ids) WITH ORDINALITY AS o(job_id, attempt_id, n)`,
       },
     ],
     test: { file: leaseTest, name: "keeps a late success as evidence, never as the result" },
