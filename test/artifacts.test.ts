@@ -233,7 +233,7 @@ describe("the fence", () => {
     let late: Promise<unknown> | undefined;
     await sql.transaction(async (client) => {
       await client.query({
-        text: "SELECT oracle.settle_succeeded(ARRAY[$1::uuid], ARRAY[$2::uuid], '{1}', '{h}', '{v}', '{t}', '{}')",
+        text: "SELECT oracle.settle_succeeded(ARRAY[$1::uuid], ARRAY[$2::uuid], '{1}', '{h}', '{t}', '{}')",
         values: [lease.jobId, lease.attemptId],
       });
       late = new ArtifactKeeper(sql, store).keep(lease, "late", { a: 1 });

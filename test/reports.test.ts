@@ -278,7 +278,7 @@ describe("the fence", () => {
     let late: Promise<Set<string>> | undefined;
     await store.transaction(async (client) => {
       await client.query({
-        text: "SELECT oracle.settle_succeeded(ARRAY[$1::uuid], ARRAY[$2::uuid], '{1}', '{h}', '{v}', '{t}', '{}')",
+        text: "SELECT oracle.settle_succeeded(ARRAY[$1::uuid], ARRAY[$2::uuid], '{1}', '{h}', '{t}', '{}')",
         values: [lease.jobId, lease.attemptId],
       });
       late = report(store, [{ lease, progress: undefined, lines: [line(1)] }]);

@@ -39,6 +39,63 @@ describe("running", () => {
     expect(await db.sql("SELECT 1 FROM oracle.workers WHERE queues = ARRAY[$1]", [queue])).toEqual([]);
   });
 
+  it("fills more slots than one claim brings, without waiting for a poll", async () => {
+    const queue = newQueue();
+    let running = 0;
+    let letGo = () => {};
+    const end = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const patient = defineJob({
+      type: "patient",
+      input: z.number(),
+      output: z.null(),
+      async run() {
+        running++;
+        await end;
+        return null;
+      },
+    });
+    await db.oracle.enqueueMany(
+      patient,
+      Array.from({ length: 4000 }, (_, n) => n),
+      { queue },
+    );
+    const options = { jobs: [patient], queues: [queue], concurrency: 4000, pollSeconds: 60 };
+    const worker = await db.worker(options);
+    await until("all to run", () => running === 4000);
+    letGo();
+    await worker.drained();
+  });
+
+  it("lets the event loop turn while short jobs follow each other", async () => {
+    const queue = newQueue();
+    let sinceTurn = 0;
+    let most = 0;
+    const busy = defineJob({
+      type: "busy",
+      input: z.number(),
+      output: z.null(),
+      run() {
+        for (const until = performance.now() + 1; performance.now() < until; );
+        most = Math.max(most, ++sinceTurn);
+        return null;
+      },
+    });
+    await db.oracle.enqueueMany(
+      busy,
+      Array.from({ length: 1500 }, (_, n) => n),
+      { queue },
+    );
+    const turns = setInterval(() => {
+      sinceTurn = 0;
+    }, 1);
+    const worker = await db.worker({ jobs: [busy], queues: [queue], concurrency: 10 });
+    await worker.drained();
+    clearInterval(turns);
+    expect(most).toBeLessThan(100);
+  });
+
   it("runs the higher priority first, then the older, then the lower id", async () => {
     const queue = newQueue();
     const order: number[] = [];

@@ -122,6 +122,8 @@ CREATE TABLE {schema}.past_attempts (
 -- What an attempt says of itself while it runs. Most say nothing and have no row.
 CREATE TABLE {schema}.attempt_reports (
   job_id uuid NOT NULL,
+  -- The attempt's, so that what was used can be counted by time.
+  started_at timestamptz NOT NULL,
   attempt_no integer NOT NULL,
   tenant_id text NOT NULL,
   -- The latest word of the attempt: {fraction, message?, details?, at}.
@@ -149,10 +151,12 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     FROM {schema}.past_attempts p
     UNION ALL
     SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id::text, j.worker_id, j.attempt_version,
-      (CASE j.state WHEN 'RUNNING' THEN 'RUNNING' ELSE 'SUCCEEDED' END)::{schema}.oracle_attempt_status,
+      (CASE j.state WHEN 'RUNNING' THEN 'RUNNING' WHEN 'SUCCEEDED' THEN 'SUCCEEDED' END)::{schema}.oracle_attempt_status,
       j.attempt_started_at, j.completed_at, NULL, NULL, NULL, NULL
-    FROM {schema}.jobs j WHERE j.state IN ('RUNNING', 'SUCCEEDED')
+    FROM {schema}.jobs j
   ) a LEFT JOIN {schema}.attempt_reports r ON r.job_id = a.job_id AND r.attempt_no = a.attempt_no
+  -- Not in the part that it is about: that could then not be looked up in a join.
+  WHERE a.status IS NOT NULL
 $$;
 
 CREATE VIEW {schema}.attempts AS SELECT * FROM {schema}.all_attempts();
@@ -160,6 +164,8 @@ CREATE VIEW {schema}.attempts AS SELECT * FROM {schema}.all_attempts();
 CREATE TABLE {schema}.results (
   job_id uuid NOT NULL PRIMARY KEY,
   attempt_id uuid NOT NULL,
+  -- The attempt's, so that run times can be counted by time.
+  started_at timestamptz NOT NULL,
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   result_schema_version integer NOT NULL DEFAULT 1,
   tenant_id text NOT NULL,

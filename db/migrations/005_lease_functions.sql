@@ -281,7 +281,7 @@ $$;
 -- DISPATCHED effects IN_DOUBT; an unsafe one holds the job.
 --
 -- Locks: claims (SKIP LOCKED), jobs (SKIP LOCKED), each in a statement of its own, so that the last one sees every
--- effect that was begun before; then attempts and effects.
+-- effect that was begun before; then effects.
 -- Hints of queues that this worker does not serve are left to those who do for ten seconds: to look at a hint is
 -- to move it, and it must not be moved away from under them for ever.
 -- A hint whose jobs are all done is deleted; otherwise it moves to the earliest lease still running.
@@ -429,10 +429,11 @@ BEGIN
        AND NOT EXISTS (
          SELECT FROM {schema}.effects e WHERE e.job_id = o.job_id AND e.state NOT IN ('CONFIRMED', 'FAILED'))
      RETURNING j.job_id, j.current_attempt_id AS attempt_id, j.attempt_count AS attempt_no, j.tenant_id, j.spec_hash,
-       j.attempt_version, o.n
+       j.attempt_version, j.attempt_started_at, o.n
    ), stored AS (
-     INSERT INTO {schema}.results (job_id, attempt_id, tenant_id, content_hash, provenance_hash, result_payload)
-     SELECT job_id, attempt_id, tenant_id, p_content_hashes[n],
+     INSERT INTO {schema}.results (
+       job_id, attempt_id, started_at, tenant_id, content_hash, provenance_hash, result_payload)
+     SELECT job_id, attempt_id, attempt_started_at, tenant_id, p_content_hashes[n],
        {schema}.provenance_hash(spec_hash, attempt_version, attempt_id, attempt_no, NULL, p_content_hashes[n],
          CASE WHEN p_recorded[n] THEN {schema}.records_hash(job_id, attempt_id) ELSE '-' END),
        p_payloads[n]::jsonb

@@ -17,18 +17,18 @@ AS $$
 BEGIN
   RETURN QUERY
    WITH holding AS MATERIALIZED (
-     SELECT j.job_id, j.attempt_count AS attempt_no, r.attempt_id, j.tenant_id, r.progress, r.progress_age, r.tokens,
-       r.cost, r.lines
+     SELECT j.job_id, j.attempt_count AS attempt_no, r.attempt_id, j.attempt_started_at, j.tenant_id, r.progress,
+       r.progress_age, r.tokens, r.cost, r.lines
      FROM jsonb_to_recordset(p_reports) AS r(
        job_id uuid, attempt_id uuid, progress text, progress_age float8, tokens bigint, cost float8, lines jsonb)
      JOIN {schema}.jobs j
        ON j.job_id = r.job_id AND j.current_attempt_id = r.attempt_id AND j.state = 'RUNNING'
-     -- In the order in which renewals lock them too.
+     -- In the order in which whoever locks several jobs takes them.
      ORDER BY j.job_id
      FOR NO KEY UPDATE OF j
    ), progressed AS (
-     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, tenant_id, progress, tokens, cost)
-     SELECT h.job_id, h.attempt_no, h.tenant_id, h.progress::jsonb
+     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, started_at, tenant_id, progress, tokens, cost)
+     SELECT h.job_id, h.attempt_no, h.attempt_started_at, h.tenant_id, h.progress::jsonb
        || jsonb_build_object('at', clock_timestamp() - make_interval(secs => h.progress_age)), h.tokens, h.cost
      FROM holding h
      WHERE h.progress IS NOT NULL OR h.tokens IS NOT NULL OR h.cost IS NOT NULL

@@ -123,7 +123,7 @@ BEGIN
     FROM unnest(p_job_ids, p_attempt_ids, p_names, p_seqs, p_values, p_hashes, p_artifact_ids)
       AS s(job_id, attempt_id, name, seq, value, value_hash, artifact_id)
     JOIN {schema}.jobs j ON j.job_id = s.job_id AND j.current_attempt_id = s.attempt_id AND j.state = 'RUNNING'
-    FOR NO KEY UPDATE OF j
+    ORDER BY j.job_id FOR NO KEY UPDATE OF j
   )
   INSERT INTO {schema}.steps (job_id, attempt_no, tenant_id, name, seq, value, value_hash, artifact_id)
   SELECT f.job_id, f.attempt_count, f.tenant_id, f.name, f.seq, f.value::jsonb, f.value_hash, f.artifact_id
@@ -163,7 +163,7 @@ BEGIN
       AS b(job_id, attempt_id, name, seq, kind, request, request_hash)
     JOIN {schema}.jobs j ON j.job_id = b.job_id AND j.current_attempt_id = b.attempt_id AND j.state = 'RUNNING'
       AND j.cancel_requested_at IS NULL AND j.lease_expires_at > clock_timestamp()
-    FOR NO KEY UPDATE OF j
+    ORDER BY j.job_id FOR NO KEY UPDATE OF j
   )
   INSERT INTO {schema}.effects AS e (
     job_id, effect_id, attempt_no, tenant_id, name, seq, kind, state, request, request_hash, dispatched_at, dispatches)
@@ -206,7 +206,7 @@ BEGIN
     FROM unnest(p_job_ids, p_attempt_ids, p_names, p_states, p_responses, p_response_hashes, p_errors)
       AS o(job_id, attempt_id, name, state, response, response_hash, error)
     JOIN {schema}.jobs j ON j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
-    FOR NO KEY UPDATE OF j
+    ORDER BY j.job_id FOR NO KEY UPDATE OF j
   )
   UPDATE {schema}.effects e SET
     state = f.state::{schema}.oracle_effect_state, response = f.response::jsonb, response_hash = f.response_hash,

@@ -4,7 +4,7 @@
 
 -- Writes failures, releases, snoozes, cancels and holds, and returns the attempts that won.
 -- `decided` works out what follows for each job that is still this attempt's; the rest only writes it.
--- Locks: the jobs, then their attempts and effects.
+-- Locks: the jobs, then their effects.
 CREATE FUNCTION {schema}.settle_others(p_outcomes jsonb, p_free_interruptions integer)
 RETURNS TABLE (attempt_id uuid, state text)
 LANGUAGE plpgsql SECURITY DEFINER
@@ -16,7 +16,7 @@ AS $$
 BEGIN
   PERFORM FROM jsonb_to_recordset(p_outcomes) AS o(job_id uuid, attempt_id uuid)
   JOIN {schema}.jobs j ON j.job_id = o.job_id AND j.current_attempt_id = o.attempt_id AND j.state = 'RUNNING'
-  FOR UPDATE OF j;
+  ORDER BY j.job_id FOR UPDATE OF j;
   RETURN QUERY
    WITH outcome AS MATERIALIZED (
      SELECT * FROM jsonb_to_recordset(p_outcomes) AS o(
@@ -76,7 +76,7 @@ $$;
 -- For a worker process that is known to have ended. Jobs it had started are charged: their leases end now, so that
 -- the next sweep starts them elsewhere. Jobs it had claimed but not started go back free of charge. A worker id is
 -- minted per process, and the caller has seen that process end.
--- Locks: the jobs, then their attempts and effects, then claims rows.
+-- Locks: the jobs, then their effects, then claims rows.
 CREATE FUNCTION {schema}.free_worker(
   p_worker_id text, p_started uuid[], p_free_interruptions integer, p_cause text
 ) RETURNS TABLE (started integer, unstarted integer, woken integer)
@@ -91,7 +91,8 @@ DECLARE
     SELECT unnest(c.job_ids) FROM {schema}.claims c WHERE c.worker_id = p_worker_id);
 BEGIN
   PERFORM FROM {schema}.jobs j
-  WHERE j.job_id = ANY (claimed) AND j.worker_id = p_worker_id AND j.state = 'RUNNING' FOR UPDATE OF j;
+  WHERE j.job_id = ANY (claimed) AND j.worker_id = p_worker_id AND j.state = 'RUNNING'
+  ORDER BY j.job_id FOR UPDATE OF j;
   RETURN QUERY
    WITH held AS MATERIALIZED (
      SELECT j.job_id, j.attempt_count, j.current_attempt_id, j.tenant_id, j.worker_id, j.attempt_version,
@@ -104,8 +105,8 @@ BEGIN
      WHERE j.job_id = ANY (claimed) AND j.worker_id = p_worker_id AND j.state = 'RUNNING'
      FOR UPDATE OF j
    ), noted AS (
-     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, tenant_id, cause)
-     SELECT h.job_id, h.attempt_count, h.tenant_id, p_cause FROM held h WHERE h.charged
+     INSERT INTO {schema}.attempt_reports AS a (job_id, attempt_no, started_at, tenant_id, cause)
+     SELECT h.job_id, h.attempt_count, h.attempt_started_at, h.tenant_id, p_cause FROM held h WHERE h.charged
      ON CONFLICT (job_id, attempt_no) DO UPDATE SET cause = excluded.cause
    ), closed AS (
      INSERT INTO {schema}.past_attempts (

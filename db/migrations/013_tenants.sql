@@ -122,7 +122,7 @@ DECLARE
   moment text;
   name text;
 BEGIN
-  FOREACH moment IN ARRAY ARRAY['jobs.created_at', 'past_attempts.started_at', 'results.created_at'] LOOP
+  FOREACH moment IN ARRAY ARRAY['jobs.created_at', 'past_attempts.started_at', 'attempt_reports.started_at', 'results.created_at'] LOOP
     name := format('idx_%s', replace(moment, '.', '_'));
     EXECUTE format('CREATE INDEX %I ON {schema}.%I USING brin (%I)', name, split_part(moment, '.', 1),
       split_part(moment, '.', 2));

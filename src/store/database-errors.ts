@@ -4,7 +4,6 @@ import { type ErrorCode, OracleError } from "../core/errors.js";
 interface PgError extends Error {
   code?: string;
   detail?: string;
-  constraint?: string;
 }
 
 const unreachable = new Set([
@@ -94,9 +93,7 @@ function roleRefused(error: PgError, schema: string): OracleError {
 /** Whether trying the same call again later can succeed. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof OracleError) return error.code === "DATABASE_UNREACHABLE";
-  const { code, constraint } = error instanceof Error ? (error as PgError) : {};
-  // An earlier try, whose reply was lost, has stored the same jobs meanwhile: the next one finds them.
-  if (constraint === "jobs_pkey") return true;
+  const code = error instanceof Error ? (error as PgError).code : undefined;
   // Serialization failure, deadlock, lock timeout, cancelled by an administrator, disk full for a while.
   return code !== undefined && ["40001", "40P01", "55P03", "57014", "53200", "53400"].includes(code);
 }

@@ -27,27 +27,41 @@ export function areAlike(jobs: NewJob[]): boolean {
   );
 }
 
+/** False when an earlier try, whose reply was lost, has stored the same jobs meanwhile: enqueue_jobs passes them by. */
 export async function insertAlike(
   db: Database,
   jobs: NewJob[],
   { client, announcing = false }: SubmitOptions,
-): Promise<void> {
+): Promise<boolean> {
   const { tenantId, queue, type, priority, maxAttempts, timeoutSeconds } = jobs[0] as NewJob;
-  await db.query(
-    statementAlike,
-    [
-      tenantId,
-      queue,
-      type,
-      priority,
-      maxAttempts,
-      timeoutSeconds ?? null,
-      // The caller's client may be another driver's.
-      (client ? written : binary).ids(jobs.map((job) => job.jobId)),
-      jobs.map((job) => job.specHash).join("\n"),
-      jobs.map((job) => job.inputText).join("\n"),
-      announcing,
-    ],
-    client,
-  );
+  const values = [
+    tenantId,
+    queue,
+    type,
+    priority,
+    maxAttempts,
+    timeoutSeconds ?? null,
+    // The caller's client may be another driver's.
+    (client ? written : binary).ids(jobs.map((job) => job.jobId)),
+    jobs.map((job) => job.specHash).join("\n"),
+    jobs.map((job) => job.inputText).join("\n"),
+    announcing,
+  ];
+  try {
+    await db.query(statementAlike, values, client);
+    return true;
+  } catch (error) {
+    // A caller's transaction cannot go on after an error.
+    if (client || !isOfJobs(error, db.schema)) throw error;
+    return false;
+  }
+}
+
+function isOfJobs(error: unknown, schema: string): boolean {
+  const {
+    code,
+    constraint,
+    schema: where,
+  } = error as { code?: string; constraint?: string; schema?: string };
+  return code === "23505" && constraint === "jobs_pkey" && where === schema;
 }

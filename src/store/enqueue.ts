@@ -90,8 +90,8 @@ async function insertAll(
   options: SubmitOptions,
   sql: Statement<unknown>,
 ): Promise<Enqueued[]> {
-  if (areAlike(jobs)) await insertAlike(db, jobs, options);
-  else await db.query(sql, toValues(jobs, options), options.client);
+  const inserted = areAlike(jobs) && (await insertAlike(db, jobs, options));
+  if (!inserted) await db.query(sql, toValues(jobs, options), options.client);
   return jobs.map(made);
 }
 

@@ -27,7 +27,11 @@ const readLeaks = statement<Leak>(
    SELECT 'the view ' || name || ' reads with its owner''s rights',
      CASE WHEN current_setting('server_version_num')::integer >= 150000
        THEN 'ALTER VIEW ' || name || ' SET (security_invoker = true)' ELSE 'DROP VIEW ' || name END
-   FROM ours WHERE relkind = 'v' AND name <> '{schema}.attempts' AND NOT EXISTS (
+   FROM ours WHERE relkind = 'v' AND NOT EXISTS (
+     SELECT FROM pg_catalog.pg_proc p
+     WHERE name = '{schema}.attempts' AND pg_get_viewdef(ours.oid) LIKE '%FROM {schema}.all_attempts()%'
+       AND p.oid = to_regproc('{schema}.all_attempts') AND NOT p.prosecdef
+   ) AND NOT EXISTS (
      SELECT FROM pg_catalog.pg_options_to_table(reloptions) o
      WHERE o.option_name = 'security_invoker' AND o.option_value::boolean)
    UNION ALL

@@ -38,10 +38,11 @@ const supersede = statement<{ attempt_id: string; state: string }>(
        AND a.status = 'LEASE_EXPIRED'
    )
    SELECT late.attempt_id, j.state::text AS state
-   FROM late
-   JOIN {schema}.attempts a ON a.job_id = late.job_id AND a.attempt_no = late.attempt_no
-     AND a.attempt_id = late.attempt_id AND a.status IN ('SUCCEEDED', 'FAILED', 'RELEASED', 'CANCELLED')
-   JOIN {schema}.jobs j ON j.job_id = late.job_id AND j.current_attempt_id = late.attempt_id`,
+   FROM late JOIN {schema}.jobs j ON j.job_id = late.job_id AND j.current_attempt_id = late.attempt_id
+   WHERE j.state = 'SUCCEEDED' OR EXISTS (
+     SELECT FROM {schema}.past_attempts p
+     WHERE p.job_id = late.job_id AND p.attempt_no = late.attempt_no AND p.attempt_id = late.attempt_id
+       AND p.status IN ('FAILED', 'RELEASED', 'CANCELLED') AND p.cause IS DISTINCT FROM 'BY_HAND')`,
 );
 
 /** What a success becomes that the database refuses although the attempt still has its job. */

@@ -44,21 +44,20 @@ const listTenants = statement<TenantRow>(
      SELECT tenant_id, count(*) AS jobs, sum(pg_column_size(input_payload)) AS bytes
      FROM {schema}.jobs WHERE created_at >= (SELECT moment FROM since) GROUP BY tenant_id
    ), tried AS (
-     SELECT a.tenant_id, count(*) AS attempts, sum(r.tokens) AS tokens, sum(r.cost) AS cost,
-       sum(extract(epoch FROM coalesce(a.ended_at, clock_timestamp()) - a.started_at)) AS run_seconds
+     SELECT tenant_id, count(*) AS attempts,
+       sum(extract(epoch FROM coalesce(ended_at, clock_timestamp()) - started_at)) AS run_seconds
      FROM (
-       SELECT job_id, attempt_no, tenant_id, started_at, ended_at FROM {schema}.past_attempts
-       WHERE started_at >= (SELECT moment FROM since)
+       SELECT tenant_id, started_at, ended_at FROM {schema}.past_attempts
        UNION ALL
-       SELECT j.job_id, j.attempt_count, j.tenant_id, j.attempt_started_at, j.completed_at
-       FROM {schema}.results s JOIN {schema}.jobs j ON j.job_id = s.job_id
-       WHERE s.created_at >= (SELECT moment FROM since) AND j.attempt_started_at >= (SELECT moment FROM since)
+       SELECT tenant_id, started_at, created_at FROM {schema}.results
+       WHERE created_at >= (SELECT moment FROM since)
        UNION ALL
-       SELECT j.job_id, j.attempt_count, j.tenant_id, j.attempt_started_at, NULL
+       SELECT j.tenant_id, j.attempt_started_at, NULL
        FROM {schema}.running_jobs() r JOIN {schema}.jobs j ON j.job_id = r
-       WHERE j.attempt_started_at >= (SELECT moment FROM since)
-     ) a LEFT JOIN {schema}.attempt_reports r ON r.job_id = a.job_id AND r.attempt_no = a.attempt_no
-     GROUP BY a.tenant_id
+     ) a WHERE started_at >= (SELECT moment FROM since) GROUP BY tenant_id
+   ), used AS (
+     SELECT tenant_id, sum(tokens) AS tokens, sum(cost) AS cost FROM {schema}.attempt_reports
+     WHERE started_at >= (SELECT moment FROM since) GROUP BY tenant_id
    ), done AS (
      SELECT tenant_id, count(*) AS results, sum(pg_column_size(result_payload)) AS bytes
      FROM {schema}.results WHERE created_at >= (SELECT moment FROM since) GROUP BY tenant_id
@@ -70,11 +69,11 @@ const listTenants = statement<TenantRow>(
      t.enqueue_limit, t.enqueue_seconds, t.retention_seconds,
      coalesce(waiting.n, 0) AS waiting, coalesce(running.n, 0) AS running, coalesce(submitted.jobs, 0) AS jobs,
      coalesce(done.results, 0) AS succeeded, coalesce(tried.attempts, 0) AS attempts,
-     tried.run_seconds::float8, tried.tokens, tried.cost,
+     tried.run_seconds::float8, used.tokens, used.cost,
      coalesce(submitted.bytes, 0) + coalesce(done.bytes, 0) + coalesce(kept.bytes, 0) AS bytes
    FROM {schema}.tenants t FULL JOIN waiting USING (tenant_id) FULL JOIN running USING (tenant_id)
-     FULL JOIN submitted USING (tenant_id) FULL JOIN tried USING (tenant_id) FULL JOIN done USING (tenant_id)
-     FULL JOIN kept USING (tenant_id)
+     FULL JOIN submitted USING (tenant_id) FULL JOIN tried USING (tenant_id) FULL JOIN used USING (tenant_id)
+     FULL JOIN done USING (tenant_id) FULL JOIN kept USING (tenant_id)
    ORDER BY tenant_id`,
 );
 

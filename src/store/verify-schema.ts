@@ -4,7 +4,8 @@ import { migrationStatus, withAdminClient } from "./migrate.js";
 import { migrations, renderSql } from "./migrations.js";
 
 // Everything that defines the schema's behaviour, one row per object: what it is, and how Postgres prints it. The right to
-// vacuum is left out: servers before 17 do not know it, and an upgrade of the server does not give it.
+// vacuum and a view's security_invoker are left out: older servers do not know them, and an upgrade of the server does not
+// bring them.
 const catalogue = `
   SELECT 'column ' || c.relname || '.' || a.attname AS object,
     format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END
@@ -15,7 +16,7 @@ const catalogue = `
   WHERE c.relnamespace = $1::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
   SELECT 'table ' || c.relname, concat_ws(' ', pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity,
-    c.reloptions::text, (SELECT string_agg(x.grants, ',' ORDER BY x.grants) FROM (
+    nullif(array_remove(c.reloptions, 'security_invoker=true'), '{}')::text, (SELECT string_agg(x.grants, ',' ORDER BY x.grants) FROM (
       SELECT regexp_replace(a::text, 'm\\*?([a-zA-Z*]*/)', '\\1') AS grants FROM unnest(c.relacl) a) x))
   FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'v')
   UNION ALL

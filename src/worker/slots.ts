@@ -51,8 +51,9 @@ interface Claimed {
   slot: number;
 }
 
-/** Short jobs are claimed ahead, up to this much work, so that slots never wait for the database. */
+/** Short jobs are claimed ahead, up to this much work, so that slots never wait for the database; by slots, within bounds. */
 const PREFETCH_MS = 50;
+const PREFETCH_LEAST = 2000;
 const PREFETCH_MOST = 6000;
 /** Jobs of one claim: enough to share its cost, few enough to come while the last ones still run. */
 const CLAIM_MOST = 1500;
@@ -61,6 +62,8 @@ const UNSETTLED_MOST = 4000;
 /** How long a handler that was told to stop may take before its slot is given to somebody else. */
 export const STOP_GRACE_MS = 5_000;
 const DEFAULT_TIMEOUT_SECONDS = 3600;
+/** How long jobs may start each other before the event loop turns. */
+const TURN_MS = 20;
 
 /** The jobs of one worker: those that run, and those claimed a moment ahead. */
 export class Slots {
@@ -70,6 +73,7 @@ export class Slots {
   private reporting = 0;
   private averageMs = 1000;
   private startDue = false;
+  private turnedAt = 0;
   private closed = false;
 
   constructor(
@@ -106,12 +110,15 @@ export class Slots {
     const { concurrency } = this.options;
     if (this.closed || this.unsettled > UNSETTLED_MOST) return 0;
     const ahead = Math.min(
-      PREFETCH_MOST,
+      Math.max(PREFETCH_LEAST, Math.min(PREFETCH_MOST, 6 * concurrency)),
       Math.floor((concurrency * PREFETCH_MS) / Math.max(0.05, this.averageMs)),
     );
+    // Those that have a free slot are as good as started.
+    const admitted = this.running.size + this.waiting.length;
+    const waiting = Math.max(0, admitted - concurrency);
     // While enough is still waiting, a bigger claim a little later is cheaper than a small one now.
-    if (this.waiting.length > ahead - Math.min(ahead / 2, CLAIM_MOST)) return 0;
-    return Math.min(CLAIM_MOST, concurrency - this.running.size + ahead - this.waiting.length);
+    if (waiting > ahead - Math.min(ahead / 2, CLAIM_MOST)) return 0;
+    return Math.min(CLAIM_MOST, concurrency + ahead - admitted);
   }
 
   admit({ claimId, leases }: Claim): void {
@@ -234,7 +241,11 @@ export class Slots {
   /** What ends in one turn of the loop makes room together, so that others start and are asked for together. */
   private async startSoon(): Promise<void> {
     this.startDue = true;
-    await null;
+    // Handlers that answer at once would keep the loop from turning, and outcomes and signals with it.
+    if (performance.now() - this.turnedAt > TURN_MS) {
+      await new Promise(setImmediate);
+      this.turnedAt = performance.now();
+    } else await null;
     this.startDue = false;
     if (this.closed) return;
     this.startWaiting();
