@@ -63,7 +63,7 @@ describe("running", () => {
     );
     const options = { jobs: [patient], queues: [queue], concurrency: 4000, pollSeconds: 60 };
     const worker = await db.worker(options);
-    await until("all to run", () => running === 4000);
+    await until("all to run", async () => running === 4000);
     letGo();
     await worker.drained();
   });
