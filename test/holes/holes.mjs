@@ -180,8 +180,8 @@ export const holes = [
     undo: [
       {
         within: sql,
-        find: /SELECT job_id, attempt_id, tenant_id, p_content_hashes\[n\],[\s\S]*?p_payloads\[n\]::jsonb\s+FROM won/,
-        replace: `SELECT o.job_id, o.attempt_id, 'default', p_content_hashes[o.n], '-', p_payloads[o.n]::jsonb
+        find: /SELECT job_id, attempt_id, attempt_started_at, tenant_id, p_content_hashes\[n\],[\s\S]*?p_payloads\[n\]::jsonb\s+FROM won/,
+        replace: `SELECT o.job_id, o.attempt_id, clock_timestamp(), 'default', p_content_hashes[o.n], '-', p_payloads[o.n]::jsonb
      FROM unnest(p_job_ids, p_attempt_ids) WITH ORDINALITY AS o(job_id, attempt_id, n)`,
       },
     ],
